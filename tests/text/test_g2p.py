@@ -185,3 +185,9 @@ def test_plain_sentences_have_upstreams_phonemes(home: Path) -> None:
 def test_homographs_depend_on_their_context(home: Path, sentence: str, sound: str) -> None:
     """Common taggers, and upstream, get several of these wrong."""
     assert sound in [word.phonemes for word in G2P(home).pronounce(AlignedText.of(sentence), "en-us").words]
+
+
+def test_the_regions_of_english_sound_british(small_home: Path) -> None:
+    g2p = G2P(small_home)
+    words = {code: g2p.pronounce(AlignedText.of("a dog"), code).words for code in ("en-gb", "en-in", "en-au", "en-ie")}
+    assert len(set(words.values())) == 1

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tutti.text.aligned_text import AlignedText
-from tutti.text.normalize import normalize
+from tutti.text.normalize import guesses, normalize
 
 pieces = st.sampled_from(
     str.split(
@@ -15,6 +15,8 @@ pieces = st.sampled_from(
         "1920x1080 3x x^2 10^6 1e-5 ± ≥ < > = + × & @ % # ~ § © ™ • → ° / \\ | _ * ( ) [ ] “ ” ½ 2½ ² ③ ٣ ५ Dr. St. "
         "No. p. e.g. etc. VIII Henry World War II the in a and word. word, \ufffc — … - -- ' \" $ € 00 007 "
         "1234567890123 1,2,3 1:2:3 1/2/3 1.5.2 1-2-3 .5 5. k m s 10s 6' Ctrl+C YoY TL;DR "
+        "1,50,000 1'200.50 1.299,00 R$ CHF 5-Mar-24 2024/03/05 exp. 12/26 Q1'24 1:59:40.2 273.15 K mg/kg/day 3x/day "
+        '40°26\'46"N 1-800-FLOWERS SO4 2- Fe³⁺ ¹⁴C ΔG 25℃ 7/8" sq. ft. kΩ 0600 hrs 14h05 2m30s '
         "Jan-Mar Monday - $8M HTTP 404 GB drive wait"
     )
 )
@@ -25,7 +27,7 @@ writing = (
     | st.text(st.sampled_from("0123456789.,:/-$€£%°'\"+=x^@#kmsAIVab \ufffc½²"), max_size=30)
     | st.text(max_size=30)
 )
-codes = st.sampled_from(["en-us", "en-gb"])
+codes = st.sampled_from(["en-us", "en-gb", "en-in"])
 
 
 def normalized(written: str, code: str = "en-us") -> str:
@@ -134,6 +136,19 @@ TABLE = """
 x^2 + y^3 | x squared plus y cubed
 x² | x squared
 2**3 | two cubed
+# figures in the groups of other countries
+12,34,567 people | one million two hundred thirty-four thousand five hundred sixty-seven people
+8'815'385 | eight million eight hundred fifteen thousand three hundred eighty-five
+1.000.000 | one million
+519 562 people | five hundred nineteen thousand five hundred sixty-two people
+3 450 000 | three million four hundred fifty thousand
+100 200 300 | one hundred two hundred three hundred
+0,5 | zero point five
+3,14159 | three point one four one five nine
+3,5 kg | three point five kilograms
+chapters 3,5 | chapters three,five
+1B users | one billion users
++0.75 | plus zero point seven five
 # ordinals
 1st | first
 2nd | second
@@ -186,7 +201,19 @@ in Sept. and Oct. | in September and October.
 on 3/14 | on March fourteenth
 Mon-Fri | Monday to Friday
 ca. 1850 | circa eighteen fifty
+2024/03/05 | March fifth, twenty twenty-four
+5-Mar-24 | March fifth, twenty twenty-four
+exp. 12/26 | expires December twenty twenty-six
+since 5/2019 | since May twenty nineteen
+Tue 6/11 at noon | Tuesday June eleventh at noon
+Q1'24 | Q one twenty twenty-four
 # times
+1:59:40.2 | one fifty-nine forty point two
+4:21.07 | four twenty-one point zero seven
+14h05 | fourteen oh five
+0600 hrs | zero six hundred hours
+2000 hours of work | two thousand hours of work
+open 8.00-17.30 | open eight to seventeen thirty
 8 AM-5 PM | eight AM to five PM
 3:30 pm | three thirty PM
 3pm | three PM
@@ -231,7 +258,44 @@ $10/month | ten dollars per month
 £1.01 | one pound and one penny
 €3,50 | three euros and fifty cents
 $15/hr | fifteen dollars per hour
+₹1,50,000 | one hundred fifty thousand rupees
+Rs. 2,75,000 | two hundred seventy-five thousand rupees
+INR 1,00,000 | one hundred thousand rupees
+€1.299,00 | one thousand two hundred ninety-nine euros
+1.299,50 € | one thousand two hundred ninety-nine euros and fifty cents
+1.299 € | one thousand two hundred ninety-nine euros
+1.299 €/l | one point two nine nine euros per liter
+R$ 1.234,56 | one thousand two hundred thirty-four reais and fifty-six centavos
+CHF 1'200.50 | one thousand two hundred Swiss francs and fifty centimes
+3,20 € | three euros and twenty cents
+500 k€ | five hundred thousand euros
+$5 m. | five million dollars.
+50 kr. | fifty kronor.
+250 SEK | two hundred fifty Swedish kronor
+4 500 zł | four thousand five hundred zlotys
+100円 | one hundred yen
 # measures
+273.15 K | two hundred seventy-three point one five kelvin
+300K | three hundred thousand
+300 K users | three hundred thousand users
+a 10 K run | a ten K run
+25℃ | twenty-five degrees Celsius
+40°26'46"N | forty degrees twenty-six minutes forty-six seconds north
+1,200 sq. ft. of space | one thousand two hundred square feet of space
+15 cu. ft. | fifteen cubic feet.
+2 qts. of milk | two quarts of milk
+2 pts. of milk | two pints of milk
+20 psi | twenty P S I
+5 kΩ | five kilo ohms
+mg/kg/day | mg slash kg slash day
+15 mg/kg/day | fifteen milligrams per kilogram per day
+500mg/5mL | five hundred milligrams per five milliliters
+3x/day | three times a day
+120/80 mmHg | one hundred twenty over eighty millimeters of mercury
+0.5 mol/L | zero point five moles per liter
+7/8" pipe | seven eighths inch pipe
+2m30s | two minutes thirty seconds
+12st 4lb | twelve stone four pounds
 5 km | five kilometers
 1 km | one kilometer
 10kg | ten kilograms
@@ -291,6 +355,9 @@ won 3-2 | won three to two
 50/50 | fifty-fifty
 9/11 | nine eleven
 # telephones and long codes
+1-800-FLOWERS | one, eight hundred, flowers
+555-CASH | five five five, cash
+Text HELP to 55555 | Text HELP to five five five five five
 555-1234 | five five five, one two three four
 (555) 123-4567 | five five five, one two three, four five six seven
 1-800-555-1234 | one, eight hundred, five five five, one two three four
@@ -371,6 +438,15 @@ he/she | he or she
 TCP/IP | TCP IP
 client/server | client slash server
 &c. | et cetera
+# chemistry
+NaCl and NaOH | N ᴀ C L and N ᴀ O H
+SO4 2- | S O four two minus
+Ca2+ and Na+ | C ᴀ two plus and N ᴀ plus
+Fe³⁺ | F E three plus
+¹⁴C | carbon fourteen
+2H₂ | two H two
+a grade of B+ or A+ | a grade of B plus or A plus
+the ΔG of it | the delta G of it
 # abbreviations
 Dr. Smith | Doctor Smith
 Mr. Jones vs. Mrs. Brown | Mister Jones versus Missus Brown
@@ -523,8 +599,77 @@ def test_british_english_differs(written: str, spoken: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "written", "spoken"),
+    [
+        ("en-in", "12,34,567", "twelve lakh thirty-four thousand five hundred and sixty-seven"),
+        ("en-in", "₹1,50,000 crore", "one lakh fifty thousand crore rupees"),
+        ("en-in", "2500000", "twenty-five lakh"),
+        ("en-in", "2,500,000", "two million five hundred thousand"),
+        ("en-in", "₹85 L, ₹40 Cr.", "eighty-five lakh rupees, forty crore rupees."),
+        ("en-in", "05/03/2024", "the fifth of March, twenty twenty-four"),
+        ("en-in", "Smt. Rao, opp. Mall, Pune 411001", "Shrimati Rao, opposite Mall, Pune four one one zero zero one"),
+        ("en-au", "Bendigo, Vic.", "Bendigo, Victoria."),
+        ("en-au", "Vic Reeves", "Vic Reeves"),
+        ("en-au", "Newtown NSW 2042", "Newtown NSW two zero four two"),
+        ("en-ie", "Co. Cork", "County Cork"),
+        ("en-us", "Sony Co. of", "Sony Company of"),
+    ],
+)
+def test_regions_have_numbers_dates_and_abbreviations_of_their_own(code: str, written: str, spoken: str) -> None:
+    assert normalized(written, code) == spoken
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("The total is 519 562 now.", "'519 562' is read as one number"),
+        ("It weighs 3,5 kg.", "'3,5' is read with a decimal comma"),
+        ("On 05/03/2024 he left.", "'05/03/2024' is read with the month first"),
+        ("It is 300 K here.", "'300 K' is read in kelvin"),
+    ],
+)
+def test_what_is_a_guess_is_named(text: str, named: str) -> None:
+    assert any(guess.startswith(named) for guess in guesses(text, "en-us"))
+
+
+@pytest.mark.parametrize("text", ["On 25/03/2024 and 2024-03-05.", "12,345 and 12.5", "He has 300K.", "Plain words."])
+def test_what_has_one_reading_is_not_named(text: str) -> None:
+    assert not any(guesses(text, "en-us"))
+
+
+@pytest.mark.parametrize(
     "unit",
-    ["1,", "1", "a.", "1-", "$1", "1 ", "/a", "a@", "I", "1/", "1:", "'1", "x^", "a1", "Jan 1 ", ".", "#a", "http://"],
+    [
+        "1,",
+        "1",
+        "a.",
+        "1-",
+        "$1",
+        "1 ",
+        "/a",
+        "a@",
+        "I",
+        "1/",
+        "1:",
+        "'1",
+        "x^",
+        "a1",
+        "Jan 1 ",
+        ".",
+        "#a",
+        "http://",
+        "1 000 ",
+        "1.000",
+        "1'000",
+        "1,00",
+        "0,",
+        "Na+",
+        "1°2'",
+        "1-800-A",
+        "1/2/",
+        "1K ",
+        "€1",
+    ],
 )
 def test_adversarial_sentences_take_linear_time(unit: str) -> None:
     assert normalized(unit * (5_000 // len(unit)))

@@ -14,6 +14,7 @@ class Language:
     name: str
     voice: str  # one that speaks it
     aliases: tuple[str, ...] = ()
+    accent: str = ""  # code of the language whose sounds it has, if it has none of its own
 
 
 LANGUAGES = (
@@ -27,6 +28,12 @@ LANGUAGES = (
     Language("p", "pt-br", "Brazilian Portuguese", "pf_dora", ("pt", "pt-pt", "portuguese")),
     Language("z", "zh", "Mandarin Chinese", "zf_xiaobei", ("zh-cn", "zh-hans", "cmn", "chinese", "mandarin")),
 )
+# English of other countries: dates, numbers and abbreviations are theirs, the sounds are British.
+REGIONS = (
+    Language("b", "en-in", "Indian English", "bf_emma", (), "en-gb"),
+    Language("b", "en-au", "Australian English", "bf_emma", ("en-nz",), "en-gb"),
+    Language("b", "en-ie", "Irish English", "bf_emma", (), "en-gb"),
+)
 # Languages that Kokoro does not speak, so that a request for one is not taken for a typing error.
 OTHERS = {
     "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "da": "Danish",
@@ -39,6 +46,7 @@ OTHERS = {
 }  # fmt: skip
 
 _BY_NAME = {name: lang for lang in LANGUAGES for name in (lang.letter, lang.code, *lang.aliases)}
+_BY_NAME |= {name: lang for lang in REGIONS for name in (lang.code, *lang.aliases)}
 _OTHERS_BY_NAME = {
     name: name_in_english for code, name_in_english in OTHERS.items() for name in (code, name_in_english.lower())
 }
@@ -49,7 +57,7 @@ def find_language(name: str) -> Language:
     key = name.strip().lower().replace("_", "-")
     if key in _BY_NAME:
         return _BY_NAME[key]
-    spoken = ", ".join(f"{lang.code} ({lang.name})" for lang in LANGUAGES)
+    spoken = ", ".join(f"{lang.code} ({lang.name})" for lang in (*LANGUAGES, *REGIONS))
     if other := _OTHERS_BY_NAME.get(key) or _OTHERS_BY_NAME.get(key.partition("-")[0]):
         raise UnknownLanguage(f"Kokoro does not speak {other}; it speaks {spoken}", param="language")
     names = [each for each in _BY_NAME if len(each) > 1]

@@ -32,7 +32,7 @@ def read_formulas(aligned: AlignedText, language: str) -> AlignedText:
         content = next((match[name] for name in _CONTENTS if match[name] is not None), None)
         if content is None or (match["inline"] is not None and not _is_formula(content)):
             return None
-        if language not in ("en-us", "en-gb"):
+        if not language.startswith("en-"):
             return content.strip() if _PLAIN.fullmatch(content) else f" {FORMULA[language]} "
         words = FORMULA["en-us"] if len(content) > MAX_FORMULA else formula_words(content)
         before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]

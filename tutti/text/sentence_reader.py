@@ -10,7 +10,7 @@ from tutti.text.chunk import InlineStyle, PhonemeWord, Pronunciation
 from tutti.text.detect import detect, script_runs
 from tutti.text.language import AUTO, OTHERS, find_language, language_name, same_language
 from tutti.text.marks import StyledText, voice_language
-from tutti.text.normalize import normalize
+from tutti.text.normalize import guesses, normalize
 from tutti.text.options import TextOptions
 from tutti.text.split import AlignedSentence
 from tutti.text.user_lexicon import UserLexicon
@@ -36,6 +36,7 @@ class SentenceReader:
         if self.user_lexicon is not None:
             aligned, user_ipa = self.user_lexicon.apply(aligned)
             ipa_overrides = {**ipa_overrides, **user_ipa}
+        self._notice_guesses(aligned.text, language, notices)
         if style.language is None and self.options.detect_language:
             pronunciation = self._read_detected(aligned, ipa_overrides, notices)
         if pronunciation is None:
@@ -89,6 +90,15 @@ class SentenceReader:
         else:
             self._notice(guess, notices)
         return self._read_as(self.code, aligned, ipa_overrides)
+
+    def _notice_guesses(self, text: str, language: str, notices: list[str]) -> None:
+        """Say once for each kind of figure that it may be meant otherwise."""
+        if not self.options.normalization.normalize:
+            return
+        for kind, guess in enumerate(guesses(text, language)):
+            if guess and f"guess {kind}" not in self._noticed:
+                self._noticed.add(f"guess {kind}")
+                notices.append(guess)
 
     def _notice(self, guess: str, notices: list[str], missing: str = "") -> None:
         """Say once what a sentence looks like, and which voice or extra would speak it."""

@@ -73,13 +73,15 @@ def _words(text: str) -> frozenset[str]:
 # A name follows these; after other abbreviations only the next word tells whether the sentence ends.
 _TITLES = _words(
     "mr mrs ms mx dr prof st ste sen rep gen gov col lt sgt capt cmdr maj adm pvt cpl rev hon fr pres supt messrs mme "
-    "mlle mt ft sr sra srta dra dña ud uds sig dott ing avv prof.ssa mons pe"
+    "smt mlle mt ft sr sra srta dra dña ud uds sig dott ing avv prof.ssa mons pe"
 )
-_BEFORE_NUMBER = _words("no nos nr núm num vol ch chap fig figs eq sec sect art p pp pg pág par app ext op cit ver")
+_BEFORE_NUMBER = _words(
+    "no nos rs exp nr núm num vol ch chap fig figs eq sec sect art p pp pg pág par app ext op cit ver"
+)
 _ABBREVIATIONS = _words(
     "jr esq inc ltd co corp llc bros dept univ assn est vs etc al approx appt apt ave blvd rd ln pkwy hwy rte bldg "
     "cf viz ca incl excl min max avg temp tel fax ed eds trans repr misc fig ex rel resp "
-    "oz lb lbs ft yd mi hr hrs sec secs mins km cm mm kg "
+    "sq cu qt qts pt pts pkg pkgs doz opp oz lb lbs ft yd mi hr hrs sec secs mins km cm mm kg "
     "av bd ej aprox máx mín ecc pag tav env boul"
 )
 _DAYS_AND_MONTHS = _words(

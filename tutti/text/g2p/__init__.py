@@ -33,7 +33,8 @@ class G2P:
 
         `ipa_overrides` holds the IPA that the caller gave, by the source offset of its PLACEHOLDER.
         """
-        match find_language(code).code:
+        language = find_language(code)
+        match language.accent or language.code:
             case "en-us" | "en-gb" as accent:
                 return self.english(accent).pronounce(aligned, ipa_overrides)
             case "zh":

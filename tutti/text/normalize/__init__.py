@@ -8,15 +8,24 @@ from tutti.text.options import ALL_ON, Normalization
 _DANDA = re.compile(r"\s*[।॥]+")  # the full stop of Hindi
 
 
+def guesses(text: str, code: str) -> tuple[str, ...]:
+    """Return for each kind of guess the first reading of a sentence that is one, in a few words, or ""."""
+    if not code.startswith("en-"):
+        return ()
+    from tutti.text.normalize import english
+
+    return english.guesses(text, code)
+
+
 def normalize(aligned: AlignedText, code: str, options: Normalization = ALL_ON) -> AlignedText:
     """Spell the sentence out in the language with that code. No digit is left; applying it twice changes nothing."""
     if not options.normalize:
         return aligned
-    match code:
-        case "en-us" | "en-gb":
-            from tutti.text.normalize import english
+    if code.startswith("en-"):
+        from tutti.text.normalize import english
 
-            return english.normalize(aligned, code, options)
+        return english.normalize(aligned, code, options)
+    match code:
         case "zh":
             from tutti.text.normalize import chinese
 

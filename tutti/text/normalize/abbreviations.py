@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize.numbers import digits
+from tutti.text.normalize.regions import Region
 
 # Expanded wherever they stand with their point, which ends the sentence only if nothing follows.
 _ANYWHERE = {
@@ -24,6 +26,7 @@ _TITLES = {
     "gen": "General", "col": "Colonel", "capt": "Captain", "lt": "Lieutenant", "sgt": "Sergeant", "cpl": "Corporal",
     "maj": "Major", "adm": "Admiral", "cmdr": "Commander", "sen": "Senator", "rep": "Representative",
     "pres": "President", "hon": "Honorable", "ft": "Fort", "pvt": "Private", "supt": "Superintendent",
+    "smt": "Shrimati",
 }  # fmt: skip
 # Expanded only before a number.
 _BEFORE_NUMBER = {
@@ -111,6 +114,23 @@ def expand(aligned: AlignedText) -> AlignedText:
         aligned = aligned.sub(_DOTTED_RULE, lambda match: _with_stop(match, _DOTTED[match["abbr"].lower()]))
         aligned = aligned.sub(_BEFORE_NUMBER_RULE, _before_number)
     return aligned
+
+
+def expand_regional(aligned: AlignedText, region: Region) -> AlignedText:
+    """Spell out the abbreviations and postcodes of one country."""
+    if region.postcode:
+        aligned = aligned.sub(region.postcode, lambda match: {"n": digits(match["n"])})
+    names = region.abbreviations
+    return (
+        aligned.sub(_regional_rule(tuple(names)), lambda match: _with_stop(match, names[match["abbr"]]))
+        if names
+        else aligned
+    )
+
+
+@cache
+def _regional_rule(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.])(?P<abbr>{_alternatives(names)})(?:\.|(?=\s\d|[,;)]|$))(?!\w)")
 
 
 def _with_stop(match: re.Match[str], words: str) -> str:

@@ -28,16 +28,44 @@ _FIXED_CODE = re.compile(
 )
 _UUID = re.compile(r"(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-])", re.IGNORECASE)
 _ISBN = re.compile(r"\bIS[BS]N(?:-1[03])?:?\s(?P<n>(?:\d[ -]?){7,12}[\dX])(?![\w-])")
-_CHEMICAL = re.compile(r"(?<!\w)(?=[A-Za-z]{0,20}[₀-₉])(?:[A-Z][a-z]?[₀-₉]{0,3}){1,12}(?!\w)")  # CO₂
+_CHEMICAL = re.compile(r"(?<![^\W\d])(?=[A-Za-z]{0,20}[₀-₉])(?:[A-Z][a-z]?[₀-₉]{0,3}){1,12}(?!\w)")  # CO₂
+# Elements by the symbols that ions and isotopes are written with (IUPAC).
+_ELEMENTS = {
+    "H": "hydrogen", "He": "helium", "Li": "lithium", "Be": "beryllium", "B": "boron", "C": "carbon", "N": "nitrogen",
+    "O": "oxygen", "F": "fluorine", "Ne": "neon", "Na": "sodium", "Mg": "magnesium", "Al": "aluminum", "Si": "silicon",
+    "P": "phosphorus", "S": "sulfur", "Cl": "chlorine", "Ar": "argon", "K": "potassium", "Ca": "calcium",
+    "Ti": "titanium", "Cr": "chromium", "Mn": "manganese", "Fe": "iron", "Co": "cobalt", "Ni": "nickel",
+    "Cu": "copper", "Zn": "zinc", "As": "arsenic", "Br": "bromine", "Kr": "krypton", "Rb": "rubidium",
+    "Sr": "strontium", "Tc": "technetium", "Ag": "silver", "Cd": "cadmium", "Sn": "tin", "I": "iodine",
+    "Xe": "xenon", "Cs": "cesium", "Ba": "barium", "Au": "gold", "Hg": "mercury", "Pb": "lead", "Po": "polonium",
+    "Rn": "radon", "Ra": "radium", "Th": "thorium", "U": "uranium", "Pu": "plutonium", "Am": "americium",
+}  # fmt: skip
+_ELEMENT = f"(?:{'|'.join(sorted(_ELEMENTS, key=len, reverse=True))})"
+_ISOTOPE = re.compile(rf"(?<!\w)(?P<n>[⁰¹²³⁴-⁹]{{1,3}})(?P<element>{_ELEMENT})(?![a-z])")
+# Fe³⁺, SO4 2-, Ca2+; without a figure only common ions: A+ and B- are marks.
+_ION = re.compile(
+    rf"(?<!\w)(?P<atoms>(?:{_ELEMENT}[\d₀-₉]?){{1,4}})(?P<charge>[¹²³⁴-⁹]?[⁺⁻])(?!\w)"
+    rf"|(?<!\w)(?!B\d|C\d|F\d)(?P<atoms2>(?:{_ELEMENT}\d?){{1,4}}?) ?(?P<charge2>[1-4][+-])(?![\w+-])"
+    r"|(?<!\w)(?P<atoms3>Na|Li|Ag|Cl|OH|Br|NH4|NO3|HCO3|H3O|K|H)(?P<charge3>[+-])(?![\w+-]| ?\d)"
+)
+_SALTS = re.compile(
+    r"(?<!\w)(?:Na(?:Cl|OH|F|Br|H|I)|K(?:Cl|OH|Br|I|F|CN)|Li(?:F|H|OH|Cl)|Ca(?:O|S)|Mg(?:O|S)|Fe(?:O|S)|Zn(?:O|S)|Cu(?:O|S)|Ag(?:Cl|Br)"
+    r"|H(?:Cl|Br|CN)|Si(?:C|O)|Ga(?:N|As)|InP|Cd(?:S|Te)|Pb(?:O|S)|HgS|TiN|BaO)(?!\w)"
+)
 _MONTHLY = re.compile(r"\bMoM\b")
 _CARD = re.compile(r"(?<![\w.,-])\d{4}(?:[ -]\d{4}){2,3}(?![\w-]|[.,]\d)")
 _PHONE = re.compile(
     r"(?<![\w.,/])(?:"
     r"(?:\+?\d{1,3}[ .-])?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}"
-    r"|\+\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,5}|\d{3}-\d{4}"
-    r"|\(?0\d{2,4}\)?[ -]\d{3,4}[ -]?\d{3,4}|\d{3}-\d{2}-\d{4}"
+    r"|\+(?=(?:[ .()-]{0,2}\d){7})\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,5}|\d{3}-\d{4}"
+    r"|\(?0\d{2,4}\)?[ -]\d{3,4}[ -]?\d{3,4}|\d{3}-\d{2}-\d{4}|1[38]00 \d{3} \d{3}|[6-9]\d{4} \d{5}"
     r")(?:\s?(?:x|ext\.?)\s?(?P<ext>\d{1,6}))?(?![\w/-]|[.,]\d)"
 )
+_PHONE_WORD = re.compile(
+    r"(?<![\w.,/+-])(?P<digits>(?:1-)?(?:8\d\d|900)-(?:\d{3}-)?|\d{3}-(?=[A-Z]{4}\b))"
+    r"(?P<words>(?=[\d-]{0,4}[A-Z]{2})[A-Z\d]{1,9}(?:-[A-Z\d]{1,9}){0,3})(?![\w-])"
+)
+_SHORT_CODE = re.compile(r"\b[Tt]ext(?:ing|ed|s)?\s(?:[A-Z]+\s)?to\s(?P<n>\d{5,6})\b")
 _EXTENSION = re.compile(r"\bext\.?\s?(?P<n>\d{1,6})\b")
 _NUMBERED_PLACE = re.compile(
     r"\b(?:Route|Highway|Hwy|Interstate|Flight|Room|Rm|Suite|Apt|Boeing|Airbus|Bus|Gate|Channel|Unit|Error|Port|Area"
@@ -66,18 +94,21 @@ _PIECE = re.compile(r"\d+|[^\W\d_]+")
 
 def expand_identifiers(aligned: AlignedText) -> AlignedText:
     """Spell out UUIDs and book numbers sign by sign, before their parts are taken for numbers and dates."""
-    aligned = aligned.sub(_UUID, lambda match: _signs(match[0])).sub(_CHEMICAL, _chemical)
+    aligned = aligned.sub(_UUID, lambda match: _signs(match[0])).sub(_ISOTOPE, _isotope).sub(_ION, _ion)
+    aligned = aligned.sub(_CHEMICAL, _chemical)
     return aligned.sub(_ISBN, lambda match: {"n": _signs(match["n"])})
 
 
 def expand(aligned: AlignedText, *, phones: bool = True) -> AlignedText:
     """Spell out codes: "F-16" is "F sixteen", "MP3" is "M P three"."""
     aligned = aligned.sub(_FIXED_CODE, lambda match: _FIXED[match[0].lower()]).sub(_MONTHLY, "month over month")
+    aligned = aligned.sub(_SALTS, _chemical)
     if not any(char.isdecimal() for char in aligned.text):
         return aligned
     aligned = aligned.sub(_LETTER_POINT_NUMBER, lambda match: f"{match['letter']} {code(match['n'])}")
     aligned = aligned.sub(_CARD, _digit_groups)
-    aligned = aligned.sub(_PHONE, _phone) if phones else aligned
+    aligned = aligned.sub(_PHONE_WORD, _phone_word).sub(_PHONE, _phone) if phones else aligned
+    aligned = aligned.sub(_SHORT_CODE, lambda match: {"n": digits(match["n"])})
     aligned = aligned.sub(_EXTENSION, lambda match: f"extension {code(match['n'])}")
     aligned = aligned.sub(_DIALLED, lambda match: {"n": digits(match["n"])})
     aligned = aligned.sub(_NUMBERED_PLACE, _expand_number).sub(_STREET, _expand_number)
@@ -121,6 +152,15 @@ def _digit_groups(match: re.Match[str]) -> str:
     return ", ".join(digits(group) for group in re.findall(r"\d+", match[0]))
 
 
+def _phone_word(match: re.Match[str]) -> Replacement:
+    groups = ("eight hundred" if group == "800" else digits(group) for group in re.findall(r"\d+", match["digits"]))
+    words = re.findall(r"\d+|[A-Z]+", match["words"])
+    return {
+        "digits": ", ".join(groups) + ", ",
+        "words": " ".join(digits(word) if word.isdecimal() else word.lower() for word in words),
+    }
+
+
 def _phone(match: re.Match[str]) -> str:
     groups = re.findall(r"\d+", match[0])
     ext = f", extension {code(groups.pop())}" if match["ext"] else ""
@@ -130,10 +170,27 @@ def _phone(match: re.Match[str]) -> str:
 
 def _chemical(match: re.Match[str]) -> str:
     """Return the letters of a chemical formula by their names, and its numbers."""
-    pieces = re.findall(r"[A-Za-z]|[₀-₉]+", match[0])
+    before = match.string[match.start() - 1 : match.start()]
+    return (" " if before.isalnum() else "") + _atoms(match[0])
+
+
+def _atoms(formula: str) -> str:
+    pieces = re.findall(r"[A-Za-z]|[₀-₉\d]+", formula)
     return " ".join(
         letter_name(piece) if piece.isalpha() else code(unicodedata.normalize("NFKC", piece)) for piece in pieces
     )
+
+
+def _isotope(match: re.Match[str]) -> str:
+    return f"{_ELEMENTS[match['element']]} {code(unicodedata.normalize('NFKC', match['n']))}"
+
+
+def _ion(match: re.Match[str]) -> Replacement:
+    number = next(name for name in ("", "2", "3") if match[f"atoms{name}"])
+    charge = unicodedata.normalize("NFKC", match[f"charge{number}"])
+    sign = "plus" if charge[-1] == "+" else "minus"
+    n = f" {cardinal(int(charge[:-1]))}" if charge[:-1] else ""
+    return f"{_atoms(match[f'atoms{number}'])}{n} {sign}"
 
 
 def _signs(text: str) -> str:

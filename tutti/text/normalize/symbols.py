@@ -5,6 +5,7 @@ import unicodedata
 
 from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize.numbers import NUMBER, cardinal, code, number, ordinal, ordinal_of, plural, year
+from tutti.text.normalize.regions import Region
 
 _FRACTION_SIGNS = {
     "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),
@@ -22,10 +23,10 @@ _SIGNS = {
     "¬": "not", "∧": "and", "∨": "or",
 }  # fmt: skip
 _GREEK_NAMES = str.split(
-    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega delta "
-    "sigma omega"
+    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega gamma "
+    "delta theta lambda xi pi sigma phi psi omega"
 )
-_GREEK = dict(zip("αβγδεζηθκλμνξπρστφχψωΔΣΩ", _GREEK_NAMES, strict=True))
+_GREEK = dict(zip("αβγδεζηθκλμνξπρστφχψωΓΔΘΛΞΠΣΦΨΩ", _GREEK_NAMES, strict=True)) | {"∆": "delta", "ϵ": "epsilon"}
 
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _MIXED_FRACTION = re.compile(rf"(?:(?<![\w.,])(?P<n>\d{{1,9}})\s?)?(?P<f>[{''.join(_FRACTION_SIGNS)}])")
@@ -42,6 +43,11 @@ _SIZE = re.compile(r"(?<![\w.,])(?P<a>\d{3,4})\s?[x×]\s?(?P<b>\d{3,4})(?![\w.,]
 _BY = re.compile(rf"(?<![\w.,]){NUMBER}(?P<by>\s?[x×]\s?)(?={NUMBER})")
 _TIMES_RANGE = re.compile(rf"(?<![\w.,-]){NUMBER}(?P<to>-)(?={NUMBER}[x×](?!\w))")  # 2-3x
 _TIMES = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})(?P<x>[x×])(?!\w|\s?[+=*/^-])")
+_PERIODS = {
+    "day": "day", "d": "day", "week": "week", "wk": "week", "month": "month", "mo": "month", "year": "year",
+    "yr": "year",
+}  # fmt: skip
+_TIMES_A = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})\s?[x×]\s?/\s?(?P<period>{'|'.join(_PERIODS)})\b")  # 3x/day
 _RATIO = re.compile(r"(?<![\w.,:])(?P<a>\d{1,4})(?P<to>:)(?P<b>\d{1,4})(?![\w:])")
 _RANGE = re.compile(rf"(?<![\w.,-]){NUMBER}(?P<to>\s?-\s?)(?={NUMBER}(?![\w]|-\d))")
 _STAR = re.compile(r"(?<=[\d)])\s?\*\s?(?=[\d(])")
@@ -60,37 +66,42 @@ _OPERATOR_NAMES = {
 }  # fmt: skip
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]+")
 _GREEK_LETTER = re.compile(rf"(?<![^\W\d_])[{''.join(_GREEK)}](?![^\W\d_])")
+_GREEK_IN_FORMULA = re.compile(rf"(?<!\w)(?P<greek>[{''.join(_GREEK)}])(?=[A-Za-z]{{1,3}}(?![^\W\d_]))")  # ΔG
+_COMPATIBLE = re.compile("[\u2103\u2109\u3371-\u33df]")  # ℃, ㎏: several letters in one character
 _SPACES = re.compile(r" +(?=(?P<mark>[,.;:!?…)](?=\s|$)|$)?)")
 
 
 def to_ascii_digits(aligned: AlignedText) -> AlignedText:
-    """Turn the digits of all scripts into 0 to 9."""
-    return aligned.sub(_FOREIGN_DIGIT, lambda match: str(unicodedata.digit(match[0], 0)))
+    """Turn the digits of all scripts into 0 to 9, and units of one character into letters."""
+    aligned = aligned.sub(_FOREIGN_DIGIT, lambda match: str(unicodedata.digit(match[0], 0)))
+    return aligned.sub(_COMPATIBLE, lambda match: unicodedata.normalize("NFKC", match[0]))
 
 
-def expand_products(aligned: AlignedText, british: bool) -> AlignedText:
+def expand_products(aligned: AlignedText, region: Region) -> AlignedText:
     """Spell out powers of ten, "1920x1080" and "3x", before their letters are taken for codes."""
 
     def expand_scientific(match: re.Match[str]) -> Replacement:
         power = int(match["e"] or match["p"])
-        return f"{number(match['n'], british)} times ten{_power(str(power), spelled=True)}"
+        return f"{number(match['n'], region)} times ten{_power(str(power), spelled=True)}"
 
+    aligned = aligned.sub(_GREEK_IN_FORMULA, lambda match: {"greek": f"{_GREEK[match['greek']]} "})
     if not any(map(str.isnumeric, aligned.text)):
         return aligned
     aligned = aligned.sub(_SCIENTIFIC, expand_scientific).sub(_TIMES_RANGE, lambda match: {"to": " to "})
     aligned = aligned.sub(_SIZE, lambda match: f"{code(match['a'])} by {code(match['b'])}")
     aligned = aligned.sub(_BY, lambda match: {"by": " by " if "x" in match["by"] else " times "})
-    return aligned.sub(_TIMES, lambda match: f"{number(match['n'], british)} times")
+    aligned = aligned.sub(_TIMES_A, lambda match: f"{number(match['n'], region)} times a {_PERIODS[match['period']]}")
+    return aligned.sub(_TIMES, lambda match: f"{number(match['n'], region)} times")
 
 
-def expand(aligned: AlignedText, british: bool, *, signs: bool = True) -> AlignedText:
+def expand(aligned: AlignedText, region: Region, *, signs: bool = True) -> AlignedText:
     """Spell out every digit and sign that is left; with `signs` off only digits."""
 
     def expand_fraction_sign(match: re.Match[str]) -> Replacement:
         part = fraction(*_FRACTION_SIGNS[match["f"]])
         if not match["n"]:
             return part
-        return f"{number(match['n'], british)} and {_with_article(part)}"
+        return f"{number(match['n'], region)} and {_with_article(part)}"
 
     def expand_fraction(match: re.Match[str]) -> Replacement:
         a, b = int(match["a"]), int(match["b"])
@@ -102,7 +113,7 @@ def expand(aligned: AlignedText, british: bool, *, signs: bool = True) -> Aligne
             words = fraction(a, b)
         if words is None or not match["n"]:
             return words
-        return f"{number(match['n'], british)} and {_with_article(words)}"
+        return f"{number(match['n'], region)} and {_with_article(words)}"
 
     def expand_power(match: re.Match[str]) -> Replacement:
         groups = match.groupdict()
@@ -113,17 +124,17 @@ def expand(aligned: AlignedText, british: bool, *, signs: bool = True) -> Aligne
 
     def expand_number(match: re.Match[str]) -> Replacement:
         before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
-        words = number(match[0], british)
+        words = number(match[0], region)
         return (" " if before.isalnum() else "") + words + (" " if after.isalnum() else "")
 
     def expand_range(match: re.Match[str]) -> Replacement:
         return {"to": " to "}
 
     def expand_ordinal(match: re.Match[str]) -> Replacement:
-        return ordinal(int(match["n"].replace(",", "")), british)
+        return ordinal(int(match["n"].replace(",", "")), region)
 
     def expand_plural(match: re.Match[str]) -> Replacement:
-        return _plural(match["n"], british)
+        return _plural(match["n"], region)
 
     if any(map(str.isnumeric, aligned.text)):
         aligned = aligned.sub(_POWER, expand_power).sub(_SUPERSCRIPT, expand_superscript)
@@ -187,5 +198,5 @@ def _power(text: str, spelled: bool = False) -> str:
     return f" to the {'minus ' if n < 0 else ''}{ordinal_of(cardinal(abs(n)))}"
 
 
-def _plural(text: str, british: bool) -> str:
-    return plural(year(int(text), british) if len(text) == 4 else number(text, british))
+def _plural(text: str, region: Region) -> str:
+    return plural(year(int(text), region) if len(text) == 4 else number(text, region))
