@@ -1,6 +1,7 @@
 """ElevenLabs' Python SDK against a running server."""
 
 import asyncio
+from base64 import b64decode
 from collections.abc import Iterator
 
 import httpx
@@ -166,3 +167,33 @@ def test_an_error_names_the_field_of_this_route(
 def test_an_unknown_model_is_an_error(server: RunningServer) -> None:
     response: httpx2.Response = server.post("/v1/text-to-speech/af_heart", {"text": SHORT, "model_id": "gpt-9"})
     assert_error(response, 404, "model_not_found", "model_id")
+
+
+def seconds(audio: bytes) -> float:
+    return len(audio) / 48_000
+
+
+def test_the_sdk_gets_the_times_of_characters(sdk: ElevenLabs, server: RunningServer) -> None:
+    whole = sdk.text_to_speech.convert_with_timestamps("af_heart", text=LONG, output_format="pcm_24000")
+    lines = list(sdk.text_to_speech.stream_with_timestamps("af_heart", text=LONG, output_format="pcm_24000"))
+    assert b64decode(whole.audio_base_64) == pcm(server, LONG)
+    assert b"".join(b64decode(line.audio_base_64) for line in lines) == pcm(server, LONG)
+    alignments = [line.alignment for line in lines if line.alignment]
+    for times in ([whole.alignment], alignments):
+        chars = "".join(char for each in times if each for char in each.characters)
+        starts = [start for each in times if each for start in each.character_start_times_seconds]
+        ends = [end for each in times if each for end in each.character_end_times_seconds]
+        assert chars == LONG
+        assert starts == sorted(starts)
+        assert ends[-1] == pytest.approx(seconds(pcm(server, LONG)), abs=0.01)
+
+
+def test_the_sdk_reads_voices_models_and_the_user(sdk: ElevenLabs, server: RunningServer) -> None:
+    assert sdk.voices.get("af_heart").voice_id == "af_heart"
+    assert sdk.voices.get("21m00Tcm4TlvDq8ikWAM").voice_id == "af_heart"
+    assert sdk.voices.settings.get("af_heart").speed == 1
+    assert sdk.voices.settings.get_default().stability == 0.5
+    assert "kokoro" in {model.model_id for model in sdk.models.list()}
+    assert sdk.user.get().subscription.status == sdk.user.subscription.get().status == "active"
+    assert_error(server.get("/v1/voices/af_hart"), 400, "voice_not_found", "voice_id")
+    assert server.get("/v1/models").json()["object"] == "list"

@@ -23,6 +23,10 @@ BODIES: dict[str, dict[str, Any]] = {
     "/tts/batch": {"requests": [{"text": SHORT}]},
     "/v1/text-to-speech/af_heart": {"text": SHORT},
     "/v1/text-to-speech/af_heart/stream": {"text": SHORT},
+    "/v1/text-to-speech/af_heart/with-timestamps": {"text": SHORT},
+    "/v1/text-to-speech/af_heart/stream/with-timestamps": {"text": SHORT},
+    "/v1/text-to-dialogue": {"inputs": [{"text": SHORT, "voice_id": "af_heart"}]},
+    "/v1/text-to-dialogue/stream": {"inputs": [{"text": SHORT, "voice_id": "af_heart"}]},
     "/tts/bytes": {"transcript": SHORT},
     "/tts/sse": {"transcript": SHORT},
 }

@@ -25,6 +25,8 @@ STREAMS: list[tuple[str, dict[str, Any]]] = [
     ("/dev/dialogue", {"turns": [{"voice": "af_sky", "text": LONG}], "response_format": "mp3"}),
     ("/tts/stream", {"text": LONG}),
     ("/v1/text-to-speech/af_heart/stream", {"text": LONG}),
+    ("/v1/text-to-speech/af_heart/stream/with-timestamps", {"text": LONG}),
+    ("/v1/text-to-dialogue/stream", {"inputs": [{"text": LONG, "voice_id": "af_heart"}]}),
     ("/tts/bytes", {"transcript": LONG}),
     ("/tts/sse", {"transcript": LONG}),
 ]

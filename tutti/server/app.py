@@ -16,7 +16,6 @@ from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.stack import add_middleware
 from tutti.server.openapi import add_openapi_route
 from tutti.server.routes.dev import dev_routes
-from tutti.server.routes.elevenlabs import elevenlabs_routes
 from tutti.server.routes.jobs import jobs_routes, make_jobs
 from tutti.server.routes.live import live_routes
 from tutti.server.routes.openai import discovery_routes, speech_routes
@@ -28,6 +27,8 @@ from tutti.server.routes.tts import tts_routes
 from tutti.server.service import Service
 from tutti.server.spans import open_spans
 from tutti.server.wires.cartesia import cartesia_routes
+from tutti.server.wires.elevenlabs import elevenlabs_routes
+from tutti.server.wires.elevenlabs_socket import elevenlabs_sockets
 from tutti.settings import Settings
 from tutti.tasks import cancel_all
 
@@ -93,6 +94,7 @@ def create_app(
         tts_routes(service),
         dev_routes(service),
         elevenlabs_routes(service),
+        elevenlabs_sockets(service, keys),
         cartesia_routes(service),
         probe_routes(service, scraped or registry),
         stats_routes(service),

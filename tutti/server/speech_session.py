@@ -26,7 +26,6 @@ from tutti.text.language import request_language
 from tutti.voices import parse_blend
 
 MAX_CONTEXTS = 16  # that are open at once on one socket
-MAX_WAITING = 16  # texts of one context, with the one being spoken
 
 
 def checked_request(request: SpeechRequest) -> SpeechRequest:
@@ -95,6 +94,7 @@ class SpeechSession:
     """One socket and the texts that are being spoken on it. A protocol defines what its messages and events are."""
 
     CONTEXTS_STAY: ClassVar[bool] = True  # until they are closed; else until their texts have been spoken
+    MAX_TEXTS: ClassVar[int] = 16  # of one context, with the one being spoken
     SILENCE_IS_ERROR: ClassVar[bool] = False  # a text in which nothing can be spoken ends its context
 
     def __init__(self, service: Service, socket: MessageSocket) -> None:
@@ -173,8 +173,8 @@ class SpeechSession:
         self.service.lifecycle.check()
         text = self.new_text(name)
         context = self.contexts.get(name)
-        if context is not None and len(context.texts) >= MAX_WAITING:
-            raise QueueFull(f"{MAX_WAITING} texts of this context are waiting already", retry_after_s=1)
+        if context is not None and len(context.texts) >= self.MAX_TEXTS:
+            raise QueueFull(f"{self.MAX_TEXTS} texts of this context are waiting already", retry_after_s=1)
         if context is None:
             self._check_room()
         self.service.limits.requests.take(self.caller)

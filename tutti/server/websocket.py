@@ -31,7 +31,7 @@ class MessageSocket:
 
     def __init__(self, websocket: WebSocket, idle_s: float) -> None:
         self._websocket = websocket
-        self._idle_s = idle_s
+        self.idle_s = idle_s  # without any message until it is closed
         self._active_s = asyncio.get_running_loop().time()  # of the last message, in or out
         self._sending = asyncio.Lock()
 
@@ -72,13 +72,19 @@ class MessageSocket:
         receiving = asyncio.ensure_future(self._websocket.receive())
         loop = asyncio.get_running_loop()
         try:
-            while (left_s := self._active_s + self._idle_s - loop.time()) > 0:
+            while (left_s := self._active_s + self.idle_s - loop.time()) > 0:
                 if (await asyncio.wait((receiving,), timeout=left_s))[0]:
                     self._active_s = loop.time()
                     return dict(receiving.result())
             return None
         finally:
             receiving.cancel()
+
+    async def close(self, code: int, reason: str = "") -> None:
+        """Close the socket; nothing more can be sent."""
+        async with self._sending:
+            if self._websocket.application_state is WebSocketState.CONNECTED:
+                await self._websocket.close(code, reason)
 
     def failed(self, error: Exception) -> Message:
         """Note that a text ended with this error, and return it as JSON."""

@@ -55,6 +55,8 @@ POSTS: list[tuple[str, Any]] = [
     ("/v1/audio/voices/combine", "af_sky+af_bella"),
     ("/v1/text-to-speech/af_sky", {"text": LONG}),
     ("/v1/text-to-speech/af_sky/stream", {"text": LONG}),
+    *((f"/v1/text-to-speech/af_sky{path}", {"text": LONG}) for path in ("/with-timestamps", "/stream/with-timestamps")),
+    *((f"/v1/text-to-dialogue{path}", {"inputs": [{"text": LONG, "voice_id": "af_sky"}]}) for path in ("", "/stream")),
     ("/tts/bytes", {"transcript": LONG}),
     ("/tts/bytes", {"transcript": LONG, "output_format": {"container": "raw", "encoding": "pcm_f32le"}}),
     ("/tts/sse", {"transcript": LONG, "add_timestamps": True}),
@@ -82,8 +84,6 @@ GETS = [
         "/health/workers",
         "/v2/voices",
         "/v1/voices",
-        "/voices",
-        "/voices/nobody",
         "/healthz",
     ),
     *("/readyz", "/version", "/metrics", "/v1/stats", "/v1/stats/costs", "/v1/jobs", "/v1/jobs/x", "/v1/jobs/x/audio"),
@@ -98,6 +98,8 @@ GETS = [
     ),
     *("/nowhere", SPEECH, "/tts?x=y", "/voices", "/voices/nobody"),
     *("/dev/ssml", "/web", "/web/"),
+    *("/v1/voices/af_sky", "/v1/voices/af_sky/settings", "/v1/voices/settings/default"),
+    *("/v1/user", "/v1/user/subscription"),
 ]
 
 

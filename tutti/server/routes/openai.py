@@ -24,6 +24,7 @@ from tutti.server.responses import (
 from tutti.server.routes.body_route import BodyRoute
 from tutti.server.schemas import DOWNLOAD_OPTIONS, SpeechBody, name_unused
 from tutti.server.service import Service
+from tutti.server.wires.elevenlabs import models_list
 from tutti.text.g2p.extras import missing_extra
 from tutti.text.language import LANGUAGES, find_language
 from tutti.voices import GRADES, NAMES, TRAITS, gender
@@ -104,8 +105,10 @@ def discovery_routes(service: Service) -> APIRouter:
     names = (*MODELS, *(name for name in service.engine.checkpoints if name not in MODELS))
 
     @routes.get("/v1/models")
-    async def models() -> dict[str, Any]:
-        """Every model, under all its names."""
+    async def models(request: Request) -> Any:
+        """Every model, under all its names; for ElevenLabs' SDKs as a list."""
+        if "xi-api-key" in request.headers:
+            return models_list(names)
         return {"object": "list", "data": [model_fields(name) for name in names]}
 
     @routes.get("/v1/models/{name:path}", responses=error_responses(404))

@@ -124,7 +124,7 @@ class GenerationBody(Options):
 
 
 @dataclass(slots=True)
-class ContextOptions:
+class CartesiaContext:
     """The first message of a context, and how often it was flushed."""
 
     body: GenerationBody
@@ -152,7 +152,7 @@ class CartesiaSession(WireSession):
         if name not in self.contexts:
             body = _parse(message)
             checked_request(body.speech_request(self.service.aliases))
-            self.open(name, ContextOptions(body))
+            self.open(name, CartesiaContext(body))
         self._speak_text(name, transcript)
         if message.get("flush"):
             self._report_flush(name)
