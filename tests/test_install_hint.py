@@ -26,7 +26,7 @@ class FakeDistribution:
     ("installed", "prefix", "command"),
     [
         ({"tutti-tts": INDEX}, "/usr", 'pip install "tutti-tts[zh]"'),
-        ({"tutti-client": INDEX}, "/usr", 'pip install "tutti-client[zh]"'),
+        ({"tutti-tts-client": INDEX}, "/usr", 'pip install "tutti-tts-client[zh]"'),
         (
             {"tutti-tts": CLONE},
             "/home/me/my clone/.venv",
@@ -34,7 +34,7 @@ class FakeDistribution:
         ),
         ({"tutti-tts": CLONE}, "/home/me/other", 'pip install -e ".[zh]" in the folder of the clone'),
         (
-            {"tutti-client": CLONE | {"url": "file:///home/me/clone/packaging/client"}},
+            {"tutti-tts-client": CLONE | {"url": "file:///home/me/clone/packaging/client"}},
             *("/usr", 'pip install -e "./packaging/client[zh]" in the folder of the clone'),
         ),
         ({"tutti-tts": WHEEL}, "/usr", 'pip install "tutti_tts-0.1.0-py3-none-any.whl[zh]" in the folder of that file'),

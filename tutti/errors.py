@@ -181,7 +181,7 @@ def install_hint(extra: str) -> str:
     """Return the command that installs an extra, for the way in which tutti was installed."""
     from importlib.metadata import PackageNotFoundError, distribution  # here: rarely needed, and slow to import
 
-    for name, project in (("tutti-tts", "."), ("tutti-client", "./packaging/client")):
+    for name, project in (("tutti-tts", "."), ("tutti-tts-client", "./packaging/client")):
         try:
             origin = json.loads(distribution(name).read_text("direct_url.json") or "{}")
         except PackageNotFoundError:

@@ -35,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     pip = (sys.executable, "-m", "pip", "wheel", *QUIET, "--no-deps", "--no-build-isolation")
     run_command(*pip, "--wheel-dir", str(folder), str(PROJECT), folder=folder)
-    (wheel,) = folder.glob("tutti_client-*.whl")
+    (wheel,) = folder.glob("tutti_tts_client-*.whl")
     return wheel
 
 
@@ -95,7 +95,7 @@ with Client({engine_url!r}) as client, client.live() as live:
 
 def test_its_commands_name_the_missing_extra(python: str, tmp_path: Path) -> None:
     result = run_command(python, "-m", "tutti.client", "say", "hello", folder=tmp_path, code=3)
-    assert re.search(r'pip install "tutti_client-\S+\.whl\[cli\]"', result.stderr)
+    assert re.search(r'pip install "tutti_tts_client-\S+\.whl\[cli\]"', result.stderr)
 
 
 def test_its_commands_run_with_the_extra(engine_url: str, tmp_path: Path) -> None:
