@@ -46,6 +46,13 @@ def test_a_typo_is_refused_with_a_suggestion() -> None:
         load({}, {"TUTTI_PRECISON": "fp32"}, NOWHERE)
 
 
+def test_variables_of_the_client_are_no_typos_but_its_key_alone_may_be_that_of_a_server() -> None:
+    load({}, {"TUTTI_URL": "http://127.0.0.1:8880"}, NOWHERE)
+    load({}, {"TUTTI_API_KEYS": "one,two", "TUTTI_API_KEY": "one"}, NOWHERE)
+    with pytest.raises(InvalidInput, match="did you mean api_keys"):
+        load({}, {"TUTTI_API_KEY": "one"}, NOWHERE)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

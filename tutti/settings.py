@@ -284,7 +284,9 @@ def _aliases(field: str, variables: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _refuse_typos(place: str, variables: Mapping[str, str]) -> None:
-    variable_names = [f"TUTTI_{field.upper()}" for field in Settings.model_fields]
+    variable_names = ["TUTTI_URL", *(f"TUTTI_{field.upper()}" for field in Settings.model_fields)]  # the client's URL
+    # The client's key, too; but alone it may be meant for the keys of a server, which would then be open to everybody.
+    variable_names += ["TUTTI_API_KEY"] * ("TUTTI_API_KEYS" in variables)
     for name in variables:
         if name.startswith("TUTTI_") and name not in variable_names:
             hint = did_you_mean(name.removeprefix("TUTTI_"), Settings.model_fields).replace("?", "")
