@@ -13,6 +13,7 @@ MAX_PHONEMES = 510  # in one row
 STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 
 Samples = NDArray[np.float32]
+EMOTION_NAMES = ("neutral", "calm", "happy", "excited", "sad", "angry", "serious", "gentle")  # of the presets
 VocoderName = Literal["exact", "light"]  # Kokoro's own; our small one, distilled from it
 TextName = Literal["exact", "light"]  # PL-BERT, which reads the text for the predictor; our small one, likewise
 Stages = Literal["acoustic", "vocoder", "both"]  # what one call runs

@@ -383,7 +383,7 @@ def test_an_idle_websocket_is_closed_but_not_one_that_speaks(voices: Voices) -> 
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_options_without_effect_are_named_also_those_that_nobody_knows(server: RunningServer, nested: bool) -> None:
-    unknown = {"instructions": "like a pirate", "flavour": "sweet"}
+    unknown = {"flavour": "sweet", "instructions": "like a pirate"}
     of_requests = {"stream": False, "return_download_link": True, "allow_voice_tags": False}
     options = {**of_requests, **unknown, "speed": 1.5}
 

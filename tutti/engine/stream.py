@@ -29,7 +29,7 @@ from tutti.engine.word_times import (
     word_times,
     words_starting_within,
 )
-from tutti.model.prosody import clamp_speed, combine
+from tutti.model.prosody import clamp_speed, combine, find_emotion
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Prosody, Samples, Speech, Utterance, is_pcm
 from tutti.tasks import cancel_all
 from tutti.text import vocab
@@ -191,12 +191,13 @@ class Stream:
         tokens, style, params = vocab.encode(chunk.phonemes), chunk.inline_style, self.checked.params
         voice = self.voice if style.voice is None else self.voices.get(resolve_aliases(style.voice, params.voice_names))
         prosody = Prosody(params.pitch, params.pitch_range, params.energy)
+        emotion = find_emotion(style.emotion or "neutral")
         utterance = Utterance(
             tokens,
             voice.style(min(len(tokens) - 2, MAX_PHONEMES)),
-            clamp_speed(params.speed * style.rate),
+            clamp_speed(params.speed * style.rate * emotion.speed),
             params.seed,
-            combine(prosody, Prosody(pitch=style.pitch)),
+            combine(combine(prosody, Prosody(pitch=style.pitch)), emotion.prosody),
             None if params.pcm_volume is None else params.pcm_volume * style.volume,
         )
         is_first = index < self.pacing.first_chunks

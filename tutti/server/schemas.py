@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tutti.audio import find_format
-from tutti.model.prosody import EMOTIONS
+from tutti.model.prosody import EMOTIONS, clamp_speed, combine
 from tutti.server.aliases import Aliases, add_voices, find_checkpoint, resolve_voice, voice_of_model
 from tutti.server.errors import rename_param
+from tutti.server.instructions import Followed, read_instructions
 from tutti.server.request import SpeechRequest
-from tutti.speech import SpeechParams
+from tutti.speech import Prosody, SpeechParams
 from tutti.text.options import NORMALIZATIONS
 
 MAX_SEED = 2**63 - 1
@@ -198,6 +199,7 @@ class SpeechBody(SpeechFields):
     return_timing: bool | None = Field(None, description="with a link: also store when each part is spoken")
     optimize_for_latency: bool | None = Field(None, description=URGENT)
     allow_voice_tags: bool | None = Field(None, description=VOICE_TAGS)
+    instructions: str | None = Field(None, description="in plain words; a notice says what of them is followed")
     ssml: bool | None = Field(None, description="not needed: a text that begins with <speak> is SSML")
     voice_aliases: VoiceAliases | None = Field(
         None,
@@ -210,6 +212,27 @@ class SpeechBody(SpeechFields):
         """Return which times are asked for: word, phoneme, viseme."""
         return frozenset([*(self.timestamps or ()), *(("word",) if self.word_timestamps else ())])
 
+    def _changes(self, followed: Followed | None) -> dict[str, object]:
+        """Return the options that others of this body change: the language, and what instructions say."""
+        changes: dict[str, object] = {} if self.language or not self.lang_code else {"language": self.lang_code}
+        if followed is None:
+            return changes
+        prosody = combine(
+            Prosody(self.pitch or 0.0, _or_default(self.pitch_range, 1.0)),
+            Prosody(followed.pitch, followed.pitch_range),
+        )
+        return changes | {
+            "emotion": self.emotion or followed.emotion,
+            "speed": clamp_speed(_or_default(self.speed, 1.0) * followed.speed),
+            "pitch": prosody.pitch,
+            "pitch_range": prosody.pitch_range,
+            "volume_multiplier": min(_or_default(self.volume_multiplier, 1.0) * followed.volume, 4.0),
+        }
+
+    def ignored_options(self) -> tuple[str, ...]:
+        unused = self.instructions and not read_instructions(self.instructions)
+        return (*super().ignored_options(), *(("instructions",) if unused else ()))
+
     def named_voices(self, aliases: Aliases) -> tuple[Aliases, tuple[str, ...]]:
         """Return the aliases with those of this request, and notices of voices that stand for others."""
         own = (self.voice_aliases or {}).items()
@@ -218,12 +241,14 @@ class SpeechBody(SpeechFields):
             return add_voices(aliases, targets) if targets else (aliases, ())
 
     def speech_request(self, aliases: Aliases) -> SpeechRequest:
-        options = self if self.language or not self.lang_code else self.model_copy(update={"language": self.lang_code})
+        followed = read_instructions(self.instructions or "")
+        changes = self._changes(followed)
+        options = self.model_copy(update=changes) if changes else self
         aliases, notices = self.named_voices(aliases)
         with rename_param(format="response_format"):
             request = options.build_request(self.input, self.response_format or "mp3", aliases)
         urgent, reads_marks = bool(self.optimize_for_latency), self.allow_voice_tags is False
-        notices = (*notices, *request.notices)
+        notices = (*notices, *request.notices, *((followed.notice,) if followed else ()))
         return replace(request, urgent=urgent, times=self.times, reads_marks=reads_marks, notices=notices)
 
 

@@ -54,9 +54,10 @@ def _sentences(
     from tutti.text.marks import parse_marks
     from tutti.text.sentence_reader import SentenceReader
     from tutti.text.split import AlignedSentence, ends_paragraph, is_silent, sentences
+    from tutti.text.tags import tag_notices
 
     reader = SentenceReader(code, pronounce, user_lexicon, options)
-    has_skipped = False
+    has_skipped, noticed = False, set[str]()
     document: ssml.SsmlText | None = None
     if ssml.is_ssml(text):
         parser = ssml.SsmlParser(text, code, options.voice_names)
@@ -77,7 +78,9 @@ def _sentences(
             has_skipped = True
             notices = (*notices, SKIP_NOTICE)
         cleaned = clean(aligned, code, options.code_blocks)
-        yield Pronunciation((), cleaned.dropped, notices=notices), 0.0
+        new = [notice for notice in tag_notices(aligned.text) if notice not in noticed]
+        noticed.update(new)
+        yield Pronunciation((), cleaned.dropped, notices=(*notices, *new)), 0.0
         notices = ()
         styled_texts = parse_marks(cleaned.aligned)
         for styled in styled_texts:

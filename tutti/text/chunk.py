@@ -30,13 +30,14 @@ class PhonemeWord(NamedTuple):
 
 
 class InlineStyle(NamedTuple):
-    """What marks in the text change of the request's voice, language, speed, pitch and volume."""
+    """What marks in the text change of the request's voice, language, speed, pitch, volume and emotion."""
 
     voice: str | None = None  # instead of the request's
     language: str | None = None  # instead of the request's
     rate: float = 1.0  # times the request's speed
     pitch: float = 0.0  # semitones added to the request's
     volume: float = 1.0  # times the request's
+    emotion: str | None = None  # a preset, beside the request's
 
 
 NO_STYLE = InlineStyle()

@@ -7,6 +7,7 @@ from tutti.text.aligned_text import AlignedText
 from tutti.text.code_blocks import replace_code_blocks
 from tutti.text.marks import BREAK_TAG, break_seconds
 from tutti.text.options import CodeBlocks
+from tutti.text.tags import TAG, tag_mark
 
 HARD_BREAK = "\u2028"  # ends a sentence but not a paragraph: between list items and table rows
 
@@ -16,7 +17,7 @@ def strip_markdown(aligned: AlignedText, code_blocks: CodeBlocks = "announce", l
     if not _ANY_MARKUP.search(aligned.text):
         return aligned
     aligned = replace_code_blocks(aligned, code_blocks, language)
-    aligned = aligned.sub(_RULE, "\n").sub(BREAK_TAG, _pause_mark).keep_group(_AUTOLINK, "link")
+    aligned = aligned.sub(_RULE, "\n").sub(BREAK_TAG, _pause_mark).sub(TAG, tag_mark).keep_group(_AUTOLINK, "link")
     aligned = aligned.sub(_TAGS, _replace_tags).sub(_ENTITY, _decode_entity)
     if "|" in aligned.text:
         table = _TABLE_LINE.search(aligned.text) is not None

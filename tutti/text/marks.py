@@ -1,4 +1,4 @@
-"""Marks that a caller writes into the text: pauses, the IPA of a word, another voice, language, rate, pitch, volume."""
+"""Marks that a caller writes into the text: pauses, the IPA of a word, another voice, language, rate, emotion, …"""
 
 import math
 import re
@@ -9,9 +9,11 @@ from unicodedata import normalize
 
 from tutti.cloud_voices import stand_in
 from tutti.errors import InvalidInput
+from tutti.speech import EMOTION_NAMES
 from tutti.text.aligned_text import PLACEHOLDER, AlignedText
 from tutti.text.chunk import InlineStyle
 from tutti.text.language import LANGUAGES, find_language
+from tutti.text.tags import tags_as_marks
 
 MAX_PAUSE_S = 60.0  # of one pause mark
 MARKS_AT_ONCE = 20_000  # characters in which marks are replaced in one turn of an event loop, 6 ms at most
@@ -83,7 +85,7 @@ def marks_as_text(text: str) -> Iterator[str]:
 
 def update_marks(marks: dict[str, str], text: str) -> None:
     """Update `marks`, the marks in force by name, to those in force at the end of `text`."""
-    for mark in _MARK.finditer(text) if "[" in text else ():
+    for mark in _MARK.finditer(tags_as_marks(text)) if "[" in text or "<" in text else ():
         if mark["pause"] is not None:
             continue
         name = (mark["name"] or mark["end"]).lower()
@@ -136,8 +138,8 @@ def voices_named(text: str) -> list[str]:
 
 
 _MARK = re.compile(
-    r"\[(?:pause:(?P<pause>[^\[\]\n]{0,40})|(?P<name>rate|pitch|volume|voice|lang):(?P<value>[^\[\]\n]{0,120})"
-    r"|/(?P<end>rate|pitch|volume|voice|lang))\]",
+    r"\[(?:pause:(?P<pause>[^\[\]\n]{0,40})|(?P<name>rate|pitch|volume|voice|lang|emotion):(?P<value>[^\[\]\n]{0,120})"
+    r"|/(?P<end>rate|pitch|volume|voice|lang|emotion))\]",
     re.IGNORECASE,
 )
 _VOICE_MARK_OR_TAG = re.compile(
@@ -155,7 +157,7 @@ _CLOSING_PUNCTUATION = re.compile("[,.;:!?…。！？、，；：”’\"')）�
 _LENGTH = re.compile(r"\s*(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})\s*(ms|s)\s*", re.IGNORECASE | re.ASCII)
 # The bracket before a mark other than a pause of some length.
 _OPENING = re.compile(
-    r"\[(?=(?:rate|pitch|volume|voice|lang):|/(?:rate|pitch|volume|voice|lang)\]"
+    r"\[(?=(?:rate|pitch|volume|voice|lang|emotion):|/(?:rate|pitch|volume|voice|lang|emotion)\]"
     rf"|pause:(?!(?=[^\[\]\n]{{0,40}}\]){_LENGTH.pattern}\]))",
     re.IGNORECASE | re.ASCII,
 )
@@ -192,6 +194,8 @@ def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
                 return style._replace(volume=DEFAULT_STYLE.volume)
             case "lang":
                 return style._replace(language=DEFAULT_STYLE.language)
+            case "emotion":
+                return style._replace(emotion=DEFAULT_STYLE.emotion)
             case _:
                 return style._replace(voice=DEFAULT_STYLE.voice, language=DEFAULT_STYLE.language)
     match name:
@@ -203,6 +207,8 @@ def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
             return style._replace(volume=_factor(mark, "volume", 0, MAX_VOLUME, "[volume:0.5] or [volume:150%]"))
         case "lang":
             return style._replace(language=find_language(mark["value"]).code)
+        case "emotion":
+            return style._replace(emotion=_emotion(mark))
         case _:
             return _with_voice(style, mark)
 
@@ -251,6 +257,14 @@ def _factor(mark: re.Match[str], kind: str, least: float, most: float, examples:
     if not least <= factor <= most:
         raise InvalidInput(f"{mark[0]} is not a {kind}: write {least:g} to {most:g}, such as {examples}", param="input")
     return factor
+
+
+def _emotion(mark: re.Match[str]) -> str:
+    name = mark["value"].strip().lower()
+    if name not in EMOTION_NAMES:
+        names = ", ".join(EMOTION_NAMES)
+        raise InvalidInput(f"{mark[0]} names no emotion: write one of {names}, such as [emotion:calm]", param="input")
+    return name
 
 
 def _pitch(mark: re.Match[str]) -> float:
