@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from tutti.admission.loop_budget import LoopBudget
 from tutti.admission.refusals import Refusals
 from tutti.admission.ticket import Delivery, Ticket
 from tutti.batching.job import StageName
@@ -232,7 +233,7 @@ class FakeEngine:
 
     def __init__(self, voices: Voices) -> None:
         self.voices = voices
-        self.refusals = Refusals()
+        self.refusals, self.loop_budget = Refusals(), LoopBudget()
         self.ready = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.hold_from: int | None = None  # chunks from this number on wait for `release`

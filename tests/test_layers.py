@@ -49,8 +49,13 @@ NEVER_IN = {
         *("tutti.engine", "tutti.model", "tutti.text", "tutti.worker"),
     ),
     "tutti.admission": (
-        *("asyncio", "threading", "time"),
+        *("threading",),
         *(f"tutti.{part}" for row in LAYERS for part in row if part not in ("admission", "errors", "decaying_sum")),
+    ),
+    # Only the loop budget knows the event loop.
+    **dict.fromkeys(
+        [f"tutti.admission.{part}" for part in ("control", "fair_share", "feasibility", "refusals", "ticket")],
+        ("asyncio", "time"),
     ),
     "tutti.plan.simulation": ("asyncio", "threading", "time", "tutti.engine", "tutti.worker"),
     "tutti.server.middleware": ("tutti.server.routes",),

@@ -154,7 +154,7 @@ def test_what_another_stream_lost_beside_the_device_makes_no_chunk_longer() -> N
     batcher = Batcher(cast(Worker, None), scheduler, BatchStats(), clock=lambda: 0.0)
     idle = pace_beside(scheduler)
     for _ in range(20):
-        batcher.start_delay.record_loop(0.5)
+        batcher.loop_budget.record_delay(0.5)
     with suppress(QueueFull):
         batcher.start_delay.n_starting = 1
         batcher.check_wait(MODEL, 1.5, None, "")

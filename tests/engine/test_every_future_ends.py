@@ -20,12 +20,13 @@ from benchmarks.virtual import VirtualLoop
 from tests.engine.stepped import Defect, Defects, RunnerWorker
 from tests.engine.test_batcher import alone, utterance
 from tests.examples import examples
+from tutti.admission.loop_budget import ROWS_PER_TURN
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Key, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline, Fifo
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.engine.batcher import ROWS_PER_TURN, Batcher
+from tutti.engine.batcher import Batcher
 from tutti.engine.device import OVERDUE_FACTOR, OVERDUE_S
 from tutti.engine.event_log import EventLog
 from tutti.engine.playback import Playback

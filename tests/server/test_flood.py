@@ -21,10 +21,10 @@ from tests.fakes import FakeEngine, Gate, GatedModel, silent_voices, tone_engine
 from tests.server.harness import LONG, SHORT, RunningServer, assert_error, serving
 from tests.server.test_serve import process
 from tests.server.test_streaming import raw
+from tutti.admission.loop_budget import RATIONS
 from tutti.audio import FORMATS
 from tutti.errors import QueueFull
 from tutti.server.encoding import OpenStream
-from tutti.server.middleware.start_queue import MAX_STARTS_PER_TURN
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
 
@@ -88,7 +88,7 @@ def test_few_requests_start_per_turn_of_the_loop(fake_engine: FakeEngine, monkey
             assert sock.recv(100).startswith(b"HTTP/1.1 429")
         counting.cancel()
     assert starts.total() == 64
-    assert max(starts.values()) <= MAX_STARTS_PER_TURN
+    assert max(starts.values()) <= RATIONS["start"].per_turn
 
 
 def test_five_hundred_unfinished_requests_do_not_block_others(fake_engine: FakeEngine) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from itertools import count
 from math import inf
 
+from tutti.admission.loop_budget import ROWS_PER_TURN, LoopBudget
 from tutti.admission.refusals import Refusals
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
@@ -29,7 +30,6 @@ from tutti.worker.base import Worker
 log = logging.getLogger(__name__)
 
 MAX_LOST = 2  # worker deaths after which a row of the running batch is treated as their cause, and fails
-ROWS_PER_TURN = 4  # rows delivered in one turn of the event loop: their listeners must not keep the worker waiting
 
 
 class Batcher:
@@ -47,14 +47,17 @@ class Batcher:
         warm_up: WarmUp | None = None,
         name: str = "0",
         clock: Callable[[], float] = time.monotonic,
+        loop_budget: LoopBudget | None = None,
     ) -> None:
+        """`loop_budget`: shared with others in the same event loop; none: its own."""
         self.worker, self.scheduler, self._stats = worker, scheduler, stats
         self.warm_up, self.name, self._clock = warm_up, name, clock
         self._ids = count()
         self._rows = RowIndex()
         self._measurements: list[Measurement] = []
         self._audio_streams: set[int] = set()  # streams that get audio in this step
-        self.start_delay = StartDelay(clock)
+        self.loop_budget = loop_budget or LoopBudget()
+        self.start_delay = StartDelay(self.loop_budget, clock)
         self._had_lost_rows = False  # a worker died with rows that may still be here
         self._wakeup = Wakeup(lambda: self._guarded(self._step))
         self._device = Device(worker, self._wakeup.at_once, clock())
@@ -64,11 +67,9 @@ class Batcher:
         if self.warm_up is not None:
             await self.warm_up(self.worker)
         self._wakeup.start()
-        self.start_delay.start()
 
     async def close(self) -> None:
         """Stop; all rows in progress fail, and the worker ends whatever raises."""
-        self.start_delay.stop()
         self._wakeup.stop()
         try:
             self._fail_all(WorkerLost(CLOSED))

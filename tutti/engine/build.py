@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tutti.admission.control import START_SHARE
+from tutti.admission.loop_budget import LoopBudget
 from tutti.admission.refusals import Refusals
 from tutti.batching.cost import Coefficients, CostModel, file_name
 from tutti.batching.job import STAGES, Key, StageName
@@ -176,13 +177,13 @@ def assemble(
     )
     policies = _policies(settings, limits, can_prefetch=first.device == "cuda")
     stats = BatchStats()
-    batchers, refusals = [], Refusals()
+    batchers, refusals, loop_budget = [], Refusals(), LoopBudget()
     for number, worker in enumerate(workers):
         costs = prior_costs(choices, settings.threads)
         scheduler = Scheduler(limits, costs.__getitem__, policies[settings.policy], refusals)
         rows_to_sweep = _warm_up_rows(voices, settings.voice) if cost_file else ()
         warm_up = WarmUp(cost_file, costs, rows_to_sweep, SWEEP_ROWS[first.device]) if cost_file else None
-        batchers.append(Batcher(worker, scheduler, stats, warm_up, str(number), clock))
+        batchers.append(Batcher(worker, scheduler, stats, warm_up, str(number), clock, loop_budget))
     pacing = Pacing(
         target_s=target_s,
         whole_ahead=max(2, 2 * limits.max_rows),

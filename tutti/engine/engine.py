@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Self
 
+from tutti.admission.loop_budget import LoopBudget
 from tutti.admission.refusals import Refusals
 from tutti.admission.ticket import Delivery, Ticket
 from tutti.batching.policies import Policy
@@ -23,7 +24,7 @@ from tutti.engine.request import (
     check_request,
     check_voices,
 )
-from tutti.engine.start_delay import Start, Turns
+from tutti.engine.start_delay import Start
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import PreparedText, Stream
 from tutti.engine.word_times import NO_SPEECH, carrying, join, nothing_to_speak
@@ -42,7 +43,6 @@ from tutti.worker.base import Worker
 log = logging.getLogger(__name__)
 UNLOAD_TRIES = 3
 IN_USE_S = 30.0  # after a stream of another caller the models stay loaded; larger protects users that pause longer
-TURN_S = 0.002  # of the event loop, in which new streams begin; longer makes the worker wait longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,6 @@ class Engine:
         self.ready = False
         self.draining = False
         self._numbers = count()
-        self._turns = Turns(TURN_S)
         self.n_streams = 0  # that run
         self._stream_ended = asyncio.Event()
         self._spoken_s: dict[str, float] = {}  # when the last stream of each caller ended, the oldest first
@@ -97,6 +96,7 @@ class Engine:
             await wait_for_all(part.close() for part in self._parts)  # else their processes would go on
             raise
         self.ready = True
+        self.loop_budget.start_measuring()
         self.monitor.log_cost()
         self._start_idle()
 
@@ -122,6 +122,7 @@ class Engine:
                     self._stream_ended.clear()
                     await self._stream_ended.wait()
         self.ready = False
+        self.loop_budget.stop_measuring()
         self._stop_idle()
         await wait_for_all(part.close() for part in self._parts)
 
@@ -140,6 +141,11 @@ class Engine:
     @property
     def batching_enabled(self) -> bool:
         return self.batchers[0].scheduler.limits.max_rows > 1
+
+    @property
+    def loop_budget(self) -> LoopBudget:
+        """What may begin in a turn of the event loop; its batchers share it."""
+        return self.batchers[0].loop_budget
 
     @property
     def refusals(self) -> Refusals:
@@ -208,7 +214,7 @@ class Engine:
     async def _open_counted(self, scope: ExitStack, checked: CheckedRequest) -> tuple[Stream, Start]:
         """Open a stream at the worker with the least work; it counts from its first step until `counted` is closed."""
         ticket = checked.request.ticket
-        await self._turns.wait()
+        await self.loop_budget.turn("stream")
         scope.enter_context(self._running(ticket.caller))  # now: no unload begins while it is opened
         batcher = self.monitor.next_batcher()
         if batcher.worker.status.state in ("asleep", "starting"):

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Protocol
 
+from tutti.admission.loop_budget import LoopBudget
 from tutti.admission.refusals import Refusals
 from tutti.admission.ticket import Delivery
 from tutti.engine.monitor import Monitor
@@ -38,6 +39,11 @@ class EngineProtocol(Protocol):
 
     @property
     def frontend_ready(self) -> bool: ...
+
+    @property
+    def loop_budget(self) -> LoopBudget:
+        """What may begin in a turn of the event loop."""
+        ...
 
     @property
     def refusals(self) -> Refusals:

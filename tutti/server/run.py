@@ -192,7 +192,7 @@ async def _serve(
     lifecycle = application.state.service.lifecycle
     if processes is not None:
         lifecycle.http_processes_answer = lambda: processes.answer
-    front = Front(lifecycle, settings.idle_s, processes.place) if processes else None
+    front = Front(lifecycle, engine.loop_budget, settings.idle_s, processes.place) if processes else None
     server = Server(uvicorn_config(application, settings, front), lifecycle, settings.grace_s, processes)
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(handling_signals(server))

@@ -21,7 +21,6 @@ from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import TooLarge
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.middleware.rate_limit import RateLimits
-from tutti.server.middleware.start_queue import StartQueue
 from tutti.server.request import SpeechRequest
 from tutti.settings import Settings
 from tutti.speech import Speech
@@ -42,7 +41,6 @@ class Service:
     cache: ResponseCache[WholeAudio]
     aliases: Aliases
     memory: AudioMemory
-    starts: StartQueue  # requests that have arrived but not begun
     models: Mapping[str, object]  # what each checkpoint's audio depends on
     # With threads of its own: encoding must not block the event loop, nor wait behind other work in threads.
     encoders: Encoders
@@ -58,7 +56,6 @@ class Service:
             ResponseCache(round(settings.cache_mb * 1e6)),
             Aliases(engine.checkpoints, voices, default_voice, settings.any_model),
             AudioMemory(settings.max_audio_mb * 1e6),
-            StartQueue(ReplicaFull if settings.replica else QueueFull),
             {name: model_stamp(choice) for name, choice in choose_checkpoints(settings).items()},
             Encoders(engine.first_audio),
         )
@@ -113,6 +110,13 @@ class Service:
         if full := self.engine.refusals.known(asking, time.monotonic()):
             self.engine.count_refusal()
             raise self._public(full)
+
+    def check_start(self, caller: str, max_wait_s: float, *, is_patient: bool) -> None:
+        """Raise if a request would wait longer than this for the event loop."""
+        try:
+            self.engine.loop_budget.check_start(caller, max_wait_s, is_patient=is_patient)
+        except QueueFull as full:
+            raise self._public(full) from None
 
     def _public(self, full: QueueFull) -> QueueFull:
         """The error as its caller sees it: another replica may have room."""

@@ -15,6 +15,7 @@ from tutti.errors import InvalidInput
 from tutti.server.front.limits import READ_STALL_FACTOR
 from tutti.server.front.protocol import Front, HttpProtocol
 from tutti.server.front.websocket import WebSocketProtocol
+from tutti.server.service import Service
 from tutti.settings import Settings
 
 # Their minor versions, as in pyproject.toml: our protocols override methods of theirs that they do not document.
@@ -43,11 +44,12 @@ def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 def uvicorn_config(application: FastAPI, settings: Settings, front: Front | None = None) -> uvicorn.Config:
     """The configuration of a server for this application; `front`: if other processes answer requests, too."""
-    front = front or Front(application.state.service.lifecycle, settings.idle_s)
+    service: Service = application.state.service
+    front = front or Front(service.lifecycle, service.engine.loop_budget, settings.idle_s)
     return uvicorn.Config(
         application,
         http=cast(type[HttpProtocol], partial(HttpProtocol, front)),
-        ws=WebSocketProtocol,
+        ws=cast(type[WebSocketProtocol], partial(WebSocketProtocol, front.loop_budget)),
         ws_max_size=settings.max_body,
         ws_ping_timeout=READ_STALL_FACTOR * settings.idle_s,  # a reader whose buffer is full answers no ping
         ws_per_message_deflate=False,  # audio does not compress

@@ -77,6 +77,7 @@ async def _serve(end: socket.socket, place: Place) -> None:
 
     front = Front(
         service.lifecycle,
+        engine.loop_budget,
         place.settings.idle_s,
         lambda head: placement(head, in_engine=False, is_busy=place.load.is_busy),
         transfer,

@@ -1,7 +1,8 @@
-"""What of a request has arrived and what of its answer is unsent, with the limits on bytes and on time. Pure."""
+"""What of a request has arrived and what of its answer is unsent, with the limits on bytes and on time."""
 
 import re
-from collections.abc import Sequence
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Sequence
 from math import inf
 
 from tutti.errors import InvalidInput, TuttiError
@@ -10,6 +11,7 @@ MAX_HEAD = 1 << 14  # bytes of a head, and of what comes without a byte of its b
 MIN_BYTES_PER_S = 1024.0  # a request must arrive at least this fast, after the first `idle_s` seconds
 # A reader may pause for this many times `idle_s`: players stop reading while their buffer is full.
 READ_STALL_FACTOR = 6
+CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tenth of that late
 
 _NO_METHOD = re.compile(rb"[^A-Z\r\n]")  # no HTTP, whose end need not be awaited
 _OTHER_VERSION = re.compile(rb"[^\n]* HTTP/(?!1\.[01]\r?\n)[0-9]")
@@ -100,6 +102,28 @@ class Unsent:
             self._n_bytes, self._since_s = n_bytes, now
             return False
         return now > self._since_s + allowed_s
+
+
+class Watch:
+    """Looks at a connection again and again, and cuts it when its client is too slow."""
+
+    def __init__(
+        self, loop: AbstractEventLoop, idle_s: float, is_slow: Callable[[float], bool], cut: Callable[[], None]
+    ) -> None:
+        self._loop, self._pause_s, self._is_slow, self._cut = loop, idle_s / CHECKS, is_slow, cut
+        self._look_later()
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def _look_later(self) -> None:
+        self._timer = self._loop.call_later(self._pause_s, self._look)
+
+    def _look(self) -> None:
+        if self._is_slow(self._loop.time()):
+            self._cut()
+        else:
+            self._look_later()
 
 
 def parsable(head: bytes) -> bytes:

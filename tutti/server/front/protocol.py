@@ -2,8 +2,7 @@
 
 import json
 import socket
-import time
-from asyncio import TimerHandle, Transport
+from asyncio import Transport
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -13,14 +12,13 @@ import httptools
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from tutti.admission.loop_budget import LoopBudget
 from tutti.errors import InvalidInput, TuttiError
 from tutti.server.errors import error_body, error_headers
-from tutti.server.front.limits import READ_STALL_FACTOR, Arriving, Unsent, parsable
+from tutti.server.front.limits import READ_STALL_FACTOR, Arriving, Unsent, Watch, parsable
 from tutti.server.front.placement import Place
 from tutti.server.lifecycle import Lifecycle
 
-PARSING_S = 0.002  # of chunks in one turn of the event loop; larger holds it for longer, smaller slows uploads
-CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tenth of that late
 KERNEL_SEND_BYTES = 1 << 16  # that the kernel buffers for a slow reader
 
 
@@ -33,6 +31,7 @@ class Front:
     """What all connections of a process have in common."""
 
     lifecycle: Lifecycle
+    loop_budget: LoopBudget
     idle_s: float
     place: Callable[[bytes], Place] = lambda _: "here"  # of the request with this head
     transfer: Callable[[int, bytes], None] = lambda *_: None  # a connection to the engine's process, and what was read
@@ -49,19 +48,18 @@ class HttpProtocol(HttpToolsProtocol):
         self.access_log = False  # its lines contain the whole path; ours do not
         self._arriving, self._unsent = Arriving(self.loop.time()), Unsent()
         self._ahead = b""  # what has arrived and is not parsed yet
-        self._timer: TimerHandle
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         _limit_kernel_buffer(transport.get_extra_info("socket"))
-        self._check_later()
+        self._watch = Watch(self.loop, self._front.idle_s, self._is_slow, transport.abort)
         if self._max_connections is not None and len(self.connections) > self._max_connections:
             self._refuse(_TooManyConnections("too many connections; retry in a moment"))
         elif self._received:
             self.data_received(self._received)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._timer.cancel()
+        self._watch.end()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -74,18 +72,15 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _read(self, data: bytes) -> None:
         """Parse what has arrived, until the next request has to wait, or the event loop."""
-        ends_s, arriving = inf, self._arriving
+        arriving = self._arriving
         while data and not self._is_over():
             if not arriving.n_left and not self._is_answered():
                 self._hold(data)  # until `on_response_complete`
                 return
-            if arriving.n_left == inf:  # chunks, of which each costs much more than its bytes
-                now_s = time.thread_time()
-                ends_s = min(ends_s, now_s + PARSING_S)
-                if now_s > ends_s:
-                    self._hold(data)
-                    self.loop.call_soon(self._go_on)
-                    return
+            if arriving.n_left == inf and not self._front.loop_budget.goes_on_parsing():
+                self._hold(data)  # chunks, of which each costs much more than its bytes
+                self._front.loop_budget.parse(self._go_on)
+                return
             try:
                 data = self._read_body(data) if arriving.n_left else self._read_head(data)
             except TuttiError as error:
@@ -136,7 +131,7 @@ class HttpProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._timer.cancel()
+            self._watch.end()
             self.handle_websocket_upgrade()
         except httptools.HttpParserError as error:
             own = error.__context__
@@ -179,20 +174,14 @@ class HttpProtocol(HttpToolsProtocol):
         self._front.transfer(self.transport.get_extra_info("socket").fileno(), data)
         self.transport.abort()  # the other process has a descriptor of its own, so the connection stays open
 
-    def _check_later(self) -> None:
-        self._timer = self.loop.call_later(self._front.idle_s / CHECKS, self._check)
-
-    def _check(self) -> None:
-        """Cut a client that sends its request, or reads its answer, too slowly."""
-        now, idle_s, is_closing = self.loop.time(), self._front.idle_s, self.transport.is_closing()
+    def _is_slow(self, now: float) -> bool:
+        """Whether the client sends its request, or reads its answer, too slowly."""
+        idle_s, is_closing = self._front.idle_s, self.transport.is_closing()
         is_between = self.timeout_keep_alive_task is not None  # two requests: uvicorn has a timer of its own
         is_read = not (self._ahead or self.flow.read_paused or is_closing or is_between)
         is_late = is_read and (self._arriving.n_left or self._is_answered()) and self._arriving.is_late(now, idle_s)
         allowed_s = idle_s if is_closing else READ_STALL_FACTOR * idle_s  # an answer that was cut need not be read
-        if self._unsent.is_stalled(self.transport.get_write_buffer_size(), now, allowed_s) or is_late:
-            self.transport.abort()
-        else:
-            self._check_later()
+        return self._unsent.is_stalled(self.transport.get_write_buffer_size(), now, allowed_s) or bool(is_late)
 
     def _refuse(self, error: TuttiError) -> None:
         """Close the connection, with an answer unless another one has begun, of which it would become a part."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from itertools import count
 
+from tutti.admission.loop_budget import LoopBudget
 from tutti.admission.refusals import Refusals
 from tutti.admission.ticket import Delivery
 from tutti.engine.request import StreamRequest
@@ -29,7 +30,7 @@ class RemoteEngine:
     """What the routes for speech need of an engine."""
 
     def __init__(self, state: EngineState, refusals: Refusals) -> None:
-        self.state, self.refusals = state, refusals
+        self.state, self.refusals, self.loop_budget = state, refusals, LoopBudget()
         self.send: Callable[[object], None] = lambda _: None  # until the link is there
         self._numbers = count()
         self._replies: dict[int, asyncio.Future[Reply]] = {}  # of the streams that wait for one

@@ -1,25 +1,24 @@
 """WebSockets over uvicorn, whose messages are parsed a little in each turn of the event loop."""
 
-import time
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
 
+from tutti.admission.loop_budget import LoopBudget
+
 PARSED_AT_ONCE = 512  # bytes, which may be 85 messages; larger holds the loop for longer, smaller slows large messages
-PARSING_S = 0.001  # in one turn of the event loop
-REST = 3.0  # times what a long turn took, for which others have the loop; larger slows those who send without a pause
-MAX_HANDLING = 4.0  # times their parsing that the application takes for messages; more is the work of others
 MAX_FRAGMENTS = 10_000  # of a message: empty ones cost memory and count for no limit on its size
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
     """Uvicorn's protocol, made for clients that send without a pause and read nothing."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, loop_budget: LoopBudget, **options: Any) -> None:
+        super().__init__(**options)
+        self._loop_budget = loop_budget
         self._unparsed = bytearray()
-        self._is_scheduled = False  # the next turn of parsing
+        self._is_scheduled = False  # the next call of `_parse`
         self._unsent_pong = b""
 
     def data_received(self, data: bytes) -> None:
@@ -27,34 +26,27 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         if self._is_scheduled:
             self.transport.pause_reading()  # a message that was handled meanwhile has resumed it
         else:
-            self._parse()
+            self._parse_in_turn()
+
+    def _parse_in_turn(self) -> None:
+        self._is_scheduled = True
+        self._loop_budget.parse(self._parse)
 
     def _parse(self) -> None:
         """Parse until the application has a message, or for a short time."""
-        started_s = now_s = time.thread_time()
-        self._is_scheduled = bool(self._unparsed)
+        self._is_scheduled = False
         while self._unparsed:
             part = bytes(self._unparsed[:PARSED_AT_ONCE])
             del self._unparsed[:PARSED_AT_ONCE]
             super().data_received(part)
-            now_s = time.thread_time()
-            if now_s > started_s + PARSING_S or not self.queue.empty():
+            if not self.queue.empty() or not self._loop_budget.goes_on_parsing():
                 break
-        if self._is_scheduled:
-            self.loop.call_soon(self._rest, now_s - started_s, now_s)  # when the application has its messages
-        elif not self.read_paused and not self.transport.is_closing():
-            self.transport.resume_reading()
-
-    def _rest(self, parsing_s: float, parsed_s: float) -> None:
-        """Go on, after a rest if that turn was long."""
-        took_s = parsing_s + min(time.thread_time() - parsed_s, MAX_HANDLING * parsing_s)
         if self.transport.is_closing():
             return
-        if took_s > PARSING_S:
-            self.transport.pause_reading()
-            self.loop.call_later(REST * took_s, self._parse)
-        else:
-            self._parse()
+        if self._unparsed:
+            self._parse_in_turn()
+        elif not self.read_paused:
+            self.transport.resume_reading()
 
     def handle_ping(self) -> None:
         """Answer, or if the client does not read its answers, only the last pings, when it reads again."""

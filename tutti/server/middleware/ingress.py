@@ -1,11 +1,13 @@
 """Ingress middleware: host and origin, API key, state of the server, rate limit, size of the body."""
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 
 from fastapi.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tutti.admission.loop_budget import MAX_START_WAIT_S
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.body_limit import (
     BodyReceiver,
@@ -20,13 +22,15 @@ from tutti.server.client_timeout import WAIT_SHARE, max_start_s
 from tutti.server.errors import TooLarge, error_response
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.origin import OriginRules
-from tutti.server.middleware.start_queue import MAX_START_WAIT_S, PATIENT_SHARE, PacedReads, stream_route
 from tutti.server.service import Service
 
 DISCARD_BYTES = 1 << 25  # a refused body up to this size is read and dropped, so that the client can read the error
 READING = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 LARGE_BODY = 1 << 16  # bytes whose check and parsing are worth a turn of the event loop each
 STREAMED_PATH = "/v1/jobs"  # a book is larger than other bodies: its route reads and limits it itself
+PATIENT_SHARE = 0.5  # of the time that a request may wait to start, which it may wait for the event loop
+_WHOLE = re.compile(rb'"stream"\s*:\s*false')  # in a text its quotes would be escaped
+_VOICE_STREAM = re.compile(r"/v1/text-to-speech/[^/]+/stream")
 
 
 class Ingress:
@@ -37,8 +41,7 @@ class Ingress:
         self._service = service
         self._keys = keys
         self._rules = OriginRules(service.settings)
-        self._starts = service.starts
-        self._reads = PacedReads()
+        self._loop_budget = service.engine.loop_budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -61,7 +64,7 @@ class Ingress:
             await self._post(scope, headers, receive, send)
             return
         scope["state"]["caller"] = self._rules.client_address(scope, headers)
-        await self._reads.wait()
+        await self._loop_budget.turn("read")
         await self._app(scope, receive, send)
 
     async def _post(self, scope: Scope, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
@@ -86,12 +89,13 @@ class Ingress:
             if route is not None:
                 scope["state"]["route"] = route  # for the log: it may be refused before it is routed
                 self._service.check_known_refusal(caller)
-            async with self._starts.turn(send, caller, self._max_wait_s(allowed_s, route)) as starting_send:
+            await self._wait_turn(caller, self._max_wait_s(allowed_s, route))
+            with self._loop_budget.starting() as answered:
                 if "json" in headers.get("content-type", "json"):
                     check_json(body)
                     if len(body) > LARGE_BODY:
                         await asyncio.sleep(0)  # parsing comes next; for 4 MB both take some 10 ms
-                await self._app(scope, replay_body(body, receive), starting_send)
+                await self._app(scope, replay_body(body, receive), _telling(answered, send))
         except TuttiError as error:
             scope["state"]["is_summed"] = isinstance(error, QueueFull)
             length = headers.get("content-length", "")
@@ -125,6 +129,12 @@ class Ingress:
         scope["state"] |= {"key": key, "caller": caller}
         return caller
 
+    async def _wait_turn(self, caller: str, max_wait_s: float) -> None:
+        """Return when a request may begin; raise QueueFull if that would take longer than this."""
+        is_patient = max_wait_s > MAX_START_WAIT_S
+        self._service.check_start(caller, max_wait_s, is_patient=is_patient)
+        await self._loop_budget.turn("start", caller, is_patient=is_patient)
+
     def _max_wait_s(self, allowed_s: float | None, stream: str | None) -> float:
         """Return how long a request may wait for the event loop: longer if its client says so, or waits for a file."""
         if stream is not None:
@@ -144,6 +154,23 @@ class Ingress:
         if int(length) > max_body:
             raise too_large
         return await read_body(limit_body(receive, max_body, too_large))
+
+
+def stream_route(path: str, body: bytes) -> str | None:
+    """The route of a request that asks for audio as it is made, by its path and its JSON that is not parsed yet."""
+    if path == "/tts/stream" or (path == "/v1/audio/speech" and not _WHOLE.search(body)):
+        return path
+    return "/v1/text-to-speech/{voice_id}/stream" if _VOICE_STREAM.fullmatch(path) else None
+
+
+def _telling(answered: Callable[[], None], send: Send) -> Send:
+    """Wrap `send`: tell when the answer begins."""
+
+    async def sending(message: Message) -> None:
+        answered()
+        await send(message)
+
+    return sending
 
 
 def _after_body(body: BodyReceiver, send: Send) -> Send:
