@@ -88,18 +88,18 @@ def test_what_is_said_to_a_caller_that_fills_the_device_is_not_said_to_others() 
         scheduler.streams.opened(job.stream, "busy")
         scheduler.add(job, now)
     with pytest.raises(QueueFull):
-        scheduler.check_wait("kokoro", 0.2, None, "busy", now)
+        scheduler.check_wait(Asking("kokoro", "busy"), 0.2, now)
     assert refusals.known(Asking("kokoro", "busy"), now)
     assert refusals.known(Asking("kokoro", "new"), now) is None
-    scheduler.check_wait("kokoro", 0.2, None, "new", now)
+    scheduler.check_wait(Asking("kokoro", "new"), 0.2, now)
 
 
 def test_what_would_be_said_to_any_caller_is_said_to_all_by_all_workers() -> None:
     refusals = Refusals()
     with pytest.raises(QueueFull) as refused:
-        scheduler_with(refusals).check_wait("kokoro", 0.2, None, "a", 0.0, delay_s=3.0)
+        scheduler_with(refusals).check_wait(Asking("kokoro", "a"), 0.2, 0.0, delay_s=3.0)
     with pytest.raises(QueueFull) as again:
-        scheduler_with(refusals).check_wait("kokoro", 0.2, None, "b", REFUSAL_S / 2)
+        scheduler_with(refusals).check_wait(Asking("kokoro", "b"), 0.2, REFUSAL_S / 2)
     assert vars(again.value) == vars(refused.value)
-    scheduler_with(refusals).check_wait("kokoro", 0.2, 5.0, "b", REFUSAL_S / 2)  # it says how long it waits
-    scheduler_with(refusals).check_wait("kokoro", 0.2, None, "b", 2 * REFUSAL_S)
+    scheduler_with(refusals).check_wait(Asking("kokoro", "b", 5.0), 0.2, REFUSAL_S / 2)  # it says how long it waits
+    scheduler_with(refusals).check_wait(Asking("kokoro", "b"), 0.2, 2 * REFUSAL_S)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.batching.fakes import VOCODER, new_job, new_scheduler, numbers
-from tutti.admission.control import MARGIN, OWN_COSTS, Accepted, AdmissionControl, NewStream
+from tutti.admission.control import MARGIN, OWN_COSTS, Accepted, AdmissionControl, Ahead, NewStream
 from tutti.admission.fair_share import DEPRIORITISED_S, FEW_STREAMS, FairShare
 from tutti.admission.feasibility import OWN_UTILISATION, UTILISATION
 from tutti.admission.refusals import Refusals
@@ -51,7 +51,7 @@ def accepted(
 ) -> Accepted | None:
     """How a stream is accepted; none if it is refused."""
     try:
-        return admission.judge(NewStream("", caller, deadline_s, cost_s, max_start_s, inf), NOW, NOW)
+        return admission.judge(NewStream("", caller, deadline_s, cost_s, max_start_s, inf), Ahead(NOW, NOW))
     except QueueFull:
         return None
 
@@ -336,7 +336,7 @@ def test_the_verdict_is_that_of_a_plain_computation(seed: int, most: int, max_st
             priority, caller = rng.choice(PRIORITIES), caller_of(rng.randrange(most))
             new = NewStream("", caller, due(), rng.uniform(0.0, 0.2), max_start_s, inf, is_bulk=priority == "bulk")
             try:
-                answer: Accepted | None = admission.judge(new, NOW, NOW)
+                answer: Accepted | None = admission.judge(new, Ahead(NOW, NOW))
             except QueueFull:
                 answer = None
             expected = plain.judge(new)

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from tests.batching.fakes import VOCODER, new_scheduler
+from tutti.admission.refusals import Asking
 from tutti.batching.job import Batch, Job, Key
 from tutti.batching.scheduler import SENTENCE, SENTENCE_S, Scheduler
 from tutti.errors import QueueFull
@@ -24,7 +25,7 @@ class Server:
 
     def passes_the_door(self, now: float) -> bool:
         try:
-            self.scheduler.check_wait("kokoro", TARGET_S, None, "", now)
+            self.scheduler.check_wait(Asking("kokoro", ""), TARGET_S, now)
         except QueueFull:
             return False
         return True
@@ -56,11 +57,11 @@ class Server:
         if self.running is None and (batch := self.scheduler.next_batch(now)):
             self.running = batch, now + batch.predicted_s
 
-    def _sentence(self, stream: int, n_rest: int, deadline_s: float, *, is_first: bool = False) -> Job:
+    def _sentence(self, stream: int, n_remaining: int, deadline_s: float, *, is_first: bool = False) -> Job:
         later_s = self.scheduler.predict(VOCODER, SENTENCE["vocoder"])
         priority = "first" if is_first else "next"
         job = Job(ACOUSTIC, stream, priority, SENTENCE["acoustic"], deadline_s, later_s, starts_stream=is_first)
-        job.rest = self.scheduler.rest_of_text("kokoro", n_rest * SENTENCE["acoustic"])
+        job.remaining = self.scheduler.remaining_of_text("kokoro", n_remaining * SENTENCE["acoustic"])
         return job
 
     def _advance(self, job: Job, now: float) -> None:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from benchmarks.simulate import Device, deadline
 from tests.batching.fakes import new_job, new_scheduler
-from tutti.admission.control import START_SHARE, Accepted, AdmissionControl, NewStream
+from tutti.admission.control import START_SHARE, Accepted, AdmissionControl, Ahead, NewStream
 from tutti.admission.fair_share import FairShare
-from tutti.admission.feasibility import NO_REST, Rest
+from tutti.admission.feasibility import NOTHING_REMAINS, Remaining
 from tutti.admission.refusals import Refusals
 from tutti.batching.job import Job, StageName
 from tutti.batching.limits import Limits
@@ -147,9 +147,9 @@ def busy_admission() -> AdmissionControl[Job]:
     return admission
 
 
-def accepts(admission: AdmissionControl[Job], rest: Rest = NO_REST) -> bool:
+def accepts(admission: AdmissionControl[Job], remaining: Remaining = NOTHING_REMAINS) -> bool:
     try:
-        return admission.judge(NewStream("", "", 0.3, 0.5, 10.0, inf, rest=rest), 0.0, 0.0).starts_late
+        return admission.judge(NewStream("", "", 0.3, 0.5, 10.0, inf, remaining=remaining), Ahead(0.0, 0.0)).starts_late
     except QueueFull:
         return False
 
@@ -161,27 +161,27 @@ def test_the_text_that_follows_counts_before_it_is_queued_at_the_pace_of_its_lis
     rest: tuple[float, float], has_room: bool
 ) -> None:
     admission = busy_admission()
-    admission.future.set(7, Rest(*rest))
+    admission.future.set(7, Remaining(*rest))
     assert accepts(admission) == has_room
-    admission.future.set(7, NO_REST)
+    admission.future.set(7, NOTHING_REMAINS)
     assert accepts(admission), "the stream has ended"
 
 
 def test_a_long_text_is_not_spoken_at_the_pace_of_many_short_ones() -> None:
     admission = busy_admission()
-    admission.future.set(7, Rest(100.0, 0.02))
+    admission.future.set(7, Remaining(100.0, 0.02))
     for stream in range(10, 30):
-        admission.future.set(stream, Rest(0.05, 0.04))
+        admission.future.set(stream, Remaining(0.05, 0.04))
     assert accepts(admission), "in ten seconds the long text needs 0.2 s, and the short ones 1 s"
 
 
 def test_the_last_chunk_of_a_stream_leaves_nothing_behind() -> None:
     scheduler = new_scheduler()
     future = scheduler._admission.future
-    scheduler.add(replace(new_job(), rest=scheduler.rest_of_text(MODEL, 100_000)), 0.0)
+    scheduler.add(replace(new_job(), remaining=scheduler.remaining_of_text(MODEL, 100_000)), 0.0)
     before_s = future.seconds(10.0)
     for _ in range(50):
-        job = replace(new_job(), rest=scheduler.rest_of_text(MODEL, 0))
+        job = replace(new_job(), remaining=scheduler.remaining_of_text(MODEL, 0))
         scheduler.add(job, 0.0)
         scheduler.stream_ended(job.stream)
     assert future.seconds(10.0) == pytest.approx(before_s)
@@ -246,12 +246,12 @@ def test_who_says_how_long_it_waits_is_not_refused_because_less_waits_than_was_e
     admission = busy_admission()
     earlier = replace(new_job(deadline_s=8.0, priority="first"), starts_late=True)
     admission.job_queued(earlier, 2.0, 0.0)  # accepted when more waited before it
-    asked_s, long_text = 480.0 if names_its_timeout else None, Rest(20.0, 0.5)  # which would delay the earlier one
-    new = NewStream("", "", 0.3, 0.5, 480.0, inf, asked_s, rest=long_text)
+    asked_s, long_text = 480.0 if names_its_timeout else None, Remaining(20.0, 0.5)  # which would delay the earlier one
+    new = NewStream("", "", 0.3, 0.5, 480.0, inf, asked_s, remaining=long_text)
     if names_its_timeout:
-        answer: Accepted = admission.judge(new, 0.0, 0.0)
+        answer: Accepted = admission.judge(new, Ahead(0.0, 0.0))
         assert answer.starts_late
         assert answer.deadline_s >= earlier.deadline_s, "starts are in the order of arrival"
     else:
         with pytest.raises(QueueFull):
-            admission.judge(new, 0.0, 0.0)
+            admission.judge(new, Ahead(0.0, 0.0))

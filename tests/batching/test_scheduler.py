@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.batching.fakes import COST, VOCODER, first_job, new_job, new_scheduler, run
 from tests.examples import examples
-from tutti.admission.refusals import REFUSAL_S
+from tutti.admission.refusals import REFUSAL_S, Asking
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Job, Key, Priority
 from tutti.batching.policies import Deadline, Fifo
@@ -97,7 +97,7 @@ def test_an_empty_copy_knows_what_was_learned_about_the_device() -> None:
     assert not sum(copy.waiting().values())
     assert copy.backlog_s(0.0) == 0.0
     assert copy.max_padded(VOCODER) == scheduler.max_padded(VOCODER) < 1600
-    assert copy.rest_of_text("kokoro", 100) == scheduler.rest_of_text("kokoro", 100)
+    assert copy.remaining_of_text("kokoro", 100) == scheduler.remaining_of_text("kokoro", 100)
     copy.device_full(full, 0.0)
     assert scheduler.max_padded(VOCODER) > copy.max_padded(VOCODER), "it learns for itself"
 
@@ -230,7 +230,9 @@ def test_further_spans_of_rows_make_others_start_late_but_refuse_none_in_time(ma
         """Streams that come at once and are accepted, beside rows of ten listeners with so many frames to come."""
         scheduler = new_scheduler(max_start_s=max_start_s)
         for _ in range(10):
-            playing = replace(new_job(deadline_s=5.0), spans=scheduler.rest_of_row(VOCODER.checkpoint, n_span_frames))
+            playing = replace(
+                new_job(deadline_s=5.0), spans=scheduler.remaining_of_row(VOCODER.checkpoint, n_span_frames)
+            )
             scheduler.add(playing, 0.0)
         return n_admitted(scheduler, lambda _: new_job(deadline_s=0.2, priority="first"))
 
@@ -473,7 +475,7 @@ def test_without_batching_rows_run_one_at_a_time() -> None:
 
 def test_the_quick_test_at_the_door_agrees_with_admission() -> None:
     scheduler = new_scheduler(max_start_s=1.0)
-    scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
+    scheduler.check_wait(Asking("kokoro", ""), 0.2, 0.0)
     while True:
         job = new_job(1000, 0.2, "first")
         try:
@@ -482,16 +484,16 @@ def test_the_quick_test_at_the_door_agrees_with_admission() -> None:
             break
         scheduler.add(job, 0.0)
     with pytest.raises(QueueFull) as refused:
-        scheduler.check_wait("kokoro", 0.2, None, "", REFUSAL_S)
+        scheduler.check_wait(Asking("kokoro", ""), 0.2, REFUSAL_S)
     assert refused.value.retry_after_s is not None
     assert refused.value.retry_after_s > 0.0
     with pytest.raises(QueueFull):
-        scheduler.check_wait("kokoro", 0.2, 0.5, "", REFUSAL_S)
+        scheduler.check_wait(Asking("kokoro", "", 0.5), 0.2, REFUSAL_S)
     now = REFUSAL_S
     while (batch := scheduler.next_batch(now)) is not None:
         now += batch.predicted_s
         scheduler.finished(batch, batch.predicted_s, now)
-    scheduler.check_wait("kokoro", 0.2, None, "", now)
+    scheduler.check_wait(Asking("kokoro", ""), 0.2, now)
 
 
 def n_queued_at_once(scheduler: Scheduler) -> int:
@@ -516,7 +518,7 @@ def n_passing_the_door(scheduler: Scheduler) -> int:
     """How many streams pass the quick test while none of them is queued: their texts are still being read."""
     for n in range(1000):
         try:
-            scheduler.check_wait("kokoro", 0.2, None, "", 0.0, n_starting=n)
+            scheduler.check_wait(Asking("kokoro", ""), 0.2, 0.0, n_starting=n)
         except QueueFull:
             return n
     return 1000
@@ -533,14 +535,14 @@ def test_no_more_streams_pass_the_door_while_their_texts_are_read_than_will_be_a
 def test_after_a_refusal_nobody_passes_the_door_for_a_moment() -> None:
     """A stream that is refused after its text was read has cost that: no other may, until there is room again."""
     scheduler = new_scheduler(max_start_s=1.0)
-    scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
+    scheduler.check_wait(Asking("kokoro", ""), 0.2, 0.0)
     with pytest.raises(QueueFull) as refused:
         scheduler.admit(new_job(100, 0.2, "first"), 0.0, delay_s=3.0)
     with pytest.raises(QueueFull) as again:
-        scheduler.check_wait("kokoro", 0.2, None, "", REFUSAL_S / 2)
+        scheduler.check_wait(Asking("kokoro", ""), 0.2, REFUSAL_S / 2)
     assert vars(again.value) == vars(refused.value)
-    scheduler.check_wait("kokoro", 0.2, 0.5, "", REFUSAL_S / 2)  # another question
-    scheduler.check_wait("kokoro", 0.2, None, "", 2 * REFUSAL_S)
+    scheduler.check_wait(Asking("kokoro", "", 0.5), 0.2, REFUSAL_S / 2)  # another question
+    scheduler.check_wait(Asking("kokoro", ""), 0.2, 2 * REFUSAL_S)
 
 
 def test_a_refusal_of_bulk_work_refuses_no_listener() -> None:
@@ -548,7 +550,7 @@ def test_a_refusal_of_bulk_work_refuses_no_listener() -> None:
     scheduler.add(new_job(priority="bulk"), 0.0)
     with pytest.raises(QueueFull):
         scheduler.admit(new_job(priority="bulk"), 0.0)
-    scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
+    scheduler.check_wait(Asking("kokoro", ""), 0.2, 0.0)
 
 
 def new_queue(is_over_share: Callable[[str, float], bool] = lambda caller, now: False) -> JobQueue:

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from benchmarks.simulate import PART, Device, scheduler
 from tests.examples import examples
-from tutti.admission.feasibility import Rest
+from tutti.admission.feasibility import Remaining
 from tutti.batching.cost import Coefficients, CostModel
 from tutti.batching.job import FUSED_S, Batch, Job, Key, StageName
 from tutti.batching.layout import SideBySide
@@ -44,7 +44,7 @@ class Laws(RuleBasedStateMachine):
         self.cancelled: set[Job] = set()
         self.ran_once: set[Job] = set()
         self.order: dict[tuple[Key, int], list[Job]] = {}  # jobs that never ran, in the order of their arrival
-        self.rests: dict[int, Rest] = {}  # of the text of each stream that has one
+        self.rests: dict[int, Remaining] = {}  # of the text of each stream that has one
         self.open: dict[int, str] = {}  # the caller of each open stream
         self.alone_s: dict[Job, float] = {}  # the most that each job was predicted to take alone: costs are learned
 
@@ -57,14 +57,14 @@ class Laws(RuleBasedStateMachine):
         later_s=st.sampled_from([0.0, 0.1]),
         caller=st.sampled_from("xyz"),
         text=st.sampled_from([0, 10, 60, 200]),
-        rest=st.none() | st.sampled_from([0, 10, 5000]),
+        remaining=st.none() | st.sampled_from([0, 10, 5000]),
         spans=st.sampled_from([0, 300]),
     )
     def add(self, key, stream, priority, size, due, later_s, caller, text, rest, spans) -> None:
         job = Job(key, stream, priority, size, self.now + due, later_s, caller, text, self.now)
-        job.spans = self.scheduler.rest_of_row(key.checkpoint, spans)
+        job.spans = self.scheduler.remaining_of_row(key.checkpoint, spans)
         if rest is not None:
-            job.rest = self.rests[stream] = self.scheduler.rest_of_text(key.checkpoint, rest)
+            job.remaining = self.rests[stream] = self.scheduler.remaining_of_text(key.checkpoint, rest)
         self.scheduler.add(job, self.now)
         self.waiting[job] = None
         self.order.setdefault((key, stream), []).append(job)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tutti.admission.refusals import Asking
 from tutti.batching.cost import Coefficients, CostModel
 from tutti.batching.job import FUSED_S, STAGES, Job, Key
 from tutti.batching.layout import SideBySide
@@ -157,7 +158,7 @@ def test_what_another_stream_lost_beside_the_device_makes_no_chunk_longer() -> N
         batcher.loop_budget.record_delay(0.5)
     with suppress(QueueFull):
         batcher.start_delay.n_starting = 1
-        batcher.check_wait(MODEL, 1.5, None, "")
+        batcher.check_wait(Asking(MODEL, ""), 1.5)
     assert pace_beside(scheduler) == idle
     with_delay = chunk_pace(scheduler, MODEL, 1.5, 0.0, delay_s=batcher.start_delay.seconds, is_incremental=False)
     assert with_delay.first_symbols > idle.first_symbols

@@ -21,51 +21,51 @@ MIN_SLOTS = 64  # below this memory is not given back; larger wastes a few kilob
 NO_CALLER = -1
 
 
-class Rest(NamedTuple):
+class Remaining(NamedTuple):
     """What follows the chunks of one stream that were queued, or the queued span of a row."""
 
     seconds: float = 0.0  # of the device
     share: float = 0.0  # of the device, while it is spoken as fast as it is heard
 
 
-NO_REST = Rest()
+NOTHING_REMAINS = Remaining()
 
 
 class FutureWork:
-    """What was accepted and is not queued yet, rests of texts and of rows: it comes at the pace of the listeners.
+    """What was accepted and is not queued yet: what remains of texts and rows comes at the pace of the listeners.
 
-    Each rest comes at its own pace until it ends: a long one must not use the pace of short ones. Rests that last about
-    as long, within a factor of two, are added up.
+    Each comes at its own pace until it ends: a long one must not use the pace of short ones. Those that last about as
+    long, within a factor of two, are added up.
     """
 
     def __init__(self) -> None:
-        self._rests: dict[object, Rest] = {}  # of the text of a stream, of the row of a job
-        self._sums: dict[int, tuple[int, Rest]] = {}  # by how long they last: how many, and their sum
+        self._remaining: dict[object, Remaining] = {}  # of the text of a stream, of the row of a job
+        self._sums: dict[int, tuple[int, Remaining]] = {}  # by how long they last: how many, and their sum
 
-    def set(self, of: object, rest: Rest) -> None:
+    def set(self, of: object, remaining: Remaining) -> None:
         """Note what is left of the text of a stream, or of the row of a job."""
-        before = self._rests.pop(of, NO_REST)
+        before = self._remaining.pop(of, NOTHING_REMAINS)
         if before.seconds > 0.0:
             self._add(before, -1)
-        if rest.seconds > 0.0:
-            self._rests[of] = rest
-            self._add(rest, 1)
+        if remaining.seconds > 0.0:
+            self._remaining[of] = remaining
+            self._add(remaining, 1)
 
-    def _add(self, rest: Rest, n: int) -> None:
-        _, lasts = frexp(rest.seconds / rest.share)
-        n_rests, (seconds, share) = self._sums.pop(lasts, (0, NO_REST))
-        if n_rests + n:  # else no rounding error remains
-            self._sums[lasts] = n_rests + n, Rest(seconds + n * rest.seconds, share + n * rest.share)
+    def _add(self, remaining: Remaining, n: int) -> None:
+        _, lasts = frexp(remaining.seconds / remaining.share)
+        n_added, (seconds, share) = self._sums.pop(lasts, (0, NOTHING_REMAINS))
+        if n_added + n:  # else no rounding error remains
+            self._sums[lasts] = n_added + n, Remaining(seconds + n * remaining.seconds, share + n * remaining.share)
 
     def seconds(self, within_s: float) -> float:
         """Device seconds that are needed within this time, at most."""
         return max(0.0, sum(min(seconds, share * within_s) for _, (seconds, share) in self._sums.values()))
 
-    def seconds_each(self, within_s: Column, new: Rest) -> Column:
+    def seconds_each(self, within_s: Column, new: Remaining) -> Column:
         """The same for each of these times, with those of a new stream."""
         times_s, needed_s = np.maximum(within_s, 0.0), np.zeros(len(within_s))
         if len(times_s):
-            for seconds, share in (new, *(rest for _, rest in self._sums.values())):
+            for seconds, share in (new, *(remaining for _, remaining in self._sums.values())):
                 needed_s += np.minimum(seconds, share * times_s)
         return needed_s
 
@@ -76,7 +76,7 @@ class Candidate(NamedTuple):
     due_s: float  # its place in the order
     latest_s: float  # by when its first audio must be there, as far as the device makes it
     seconds: float  # of the device for it
-    rest: Rest = NO_REST  # that follows
+    remaining: Remaining = NOTHING_REMAINS  # that follows
     is_over: bool = False  # its caller is over its share
     starts_late: bool = False
 
@@ -130,7 +130,7 @@ class Demand(NamedTuple):
         due_s = self.due_s[n_ahead:]
         behind = slice(max(0, self.n_in_time - n_ahead), None)  # late, so the rest of all texts may come before them
         late_s = new.seconds + margin * self.ends_s[n_ahead:]
-        late_s[behind] += margin * future.seconds_each(due_s[behind] - start_s, new.rest)
+        late_s[behind] += margin * future.seconds_each(due_s[behind] - start_s, new.remaining)
         share = np.full(len(due_s), utilisation)
         share[behind] = max(utilisation, OWN_UTILISATION)
         late_s -= share * (due_s - start_s)
@@ -157,7 +157,7 @@ class Work(Protocol):
     starts_stream: bool  # nothing of its stream was heard before
     starts_late: bool
     give_up_s: float  # when the client of its stream leaves
-    spans: Rest  # of its row, which are queued one by one
+    spans: Remaining  # of its row, which are queued one by one
 
     @property
     def due_s(self) -> float: ...

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
 
-from tutti.admission.feasibility import NO_REST, Rest
+from tutti.admission.feasibility import NOTHING_REMAINS, Remaining
 from tutti.batching.layout import Layout
 from tutti.speech import Stages
 
@@ -44,11 +44,11 @@ class Job:
     starts_stream: bool = False  # nothing of its stream was heard before
     goes_first: bool = False  # before those that are due sooner: its caller has few streams, beside one with most
     starts_late: bool = False  # its stream was accepted to start after its target: ranks behind those in time till then
-    spans: Rest = NO_REST  # further spans of its row, which are queued one by one
+    spans: Remaining = NOTHING_REMAINS  # further spans of its row, which are queued one by one
     may_split: bool = False  # its row may be worth cutting into spans once its length is known
     max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
     give_up_s: float = inf  # when the client of its stream stops to wait for its first audio
-    rest: Rest | None = None  # none: known from another job of its stream, or not at all
+    remaining: Remaining | None = None  # none: known from another job of its stream, or not at all
 
     @property
     def is_bulk(self) -> bool:
@@ -65,10 +65,10 @@ class Job:
         return inf if self.is_bulk else -inf if self.starts_stream else self.due_s
 
     @property
-    def rest_of_stream(self) -> Rest:
+    def remaining_of_stream(self) -> Remaining:
         """All that follows it, as far as it is known."""
-        rest = self.rest or NO_REST
-        return Rest(rest.seconds + self.spans.seconds, max(rest.share, self.spans.share))
+        text = self.remaining or NOTHING_REMAINS
+        return Remaining(text.seconds + self.spans.seconds, max(text.share, self.spans.share))
 
     @property
     def waits_to_start(self) -> bool:

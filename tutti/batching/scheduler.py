@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from math import inf
 
-from tutti.admission.control import AdmissionControl, NewStream
+from tutti.admission.control import AdmissionControl, Ahead, NewStream
 from tutti.admission.fair_share import FairShare
-from tutti.admission.feasibility import NO_REST, Rest
+from tutti.admission.feasibility import NOTHING_REMAINS, Remaining
 from tutti.admission.refusals import Asking, Refusals
 from tutti.batching.cost import CostModel, slower_than_predicted
 from tutti.batching.job import PRIORITIES, Batch, Job, Key, Priority, Reason, StageName, may_run_both
@@ -58,68 +58,62 @@ class Scheduler:
         for a moment, see `check_wait`.
         """
         cost_s = self.predict(job.key, job.size) + job.later_s
-        if job.rest is not None:
-            self._admission.learn_rest(job.rest)
+        if job.remaining is not None:
+            self._admission.learn_remaining(job.remaining)
         new = self._new_stream(job.key.checkpoint, job.deadline_s, now, job.caller, job.max_start_s)
-        new = replace(new, cost_s=cost_s, is_bulk=job.is_bulk, rest=job.rest_of_stream)
-        accepted = self._admission.accept(new, self.free_at(now), now, delay_s)
+        new = replace(new, cost_s=cost_s, is_bulk=job.is_bulk, remaining=job.remaining_of_stream)
+        accepted = self._admission.accept(new, Ahead(now, self.free_at(now), delay_s))
         job.deadline_s, job.starts_late, job.give_up_s = accepted.deadline_s, accepted.starts_late, new.give_up_s
 
     def check_wait(
-        self,
-        checkpoint: str,
-        target_s: float,
-        max_start_s: float | None,
-        caller: str,
-        now: float,
-        *,
-        delay_s: float = 0.0,
-        n_starting: int = 0,
+        self, asking: Asking, target_s: float, now: float, *, delay_s: float = 0.0, n_starting: int = 0
     ) -> None:
         """Raise QueueFull if a stream of a typical sentence would be refused: a quick test before any other work.
 
         The `n_starting` streams that have passed it count, so that none is refused only when its text has been read.
         For a moment after a refusal the next costs nothing.
         """
-        if known := self.refusals.known(Asking(checkpoint, caller, max_start_s), now):
+        if known := self.refusals.known(asking, now):
             raise known
-        new = self._new_stream(checkpoint, now + target_s, now, caller, max_start_s)
-        key, size = Key(checkpoint, "acoustic"), SENTENCE["acoustic"]
+        new = self._new_stream(asking.model, now + target_s, now, asking.caller or "", asking.max_start_s)
+        key, size = Key(asking.model, "acoustic"), SENTENCE["acoustic"]
         needs_s = self._device_share * self._row_s(key, size) * new.cost_s / self.predict(key, size)
-        self._admission.accept(new, self.free_at(now), now, delay_s, n_starting * needs_s)
+        self._admission.accept(new, Ahead(now, self.free_at(now), delay_s, n_starting * needs_s))
 
     def _new_stream(
         self, checkpoint: str, deadline_s: float, now: float, caller: str = NEW_CALLER, asked_s: float | None = None
     ) -> NewStream:
         """One of a typical sentence."""
-        limits, sentence_s, rest = self.limits, self.sentence_s(checkpoint), self._admission.usual_rest
+        limits, sentence_s, remaining = self.limits, self.sentence_s(checkpoint), self._admission.typical_remaining
         max_start_s, give_up_s = limits.start_s(asked_s, sentence_s), now + limits.give_up_s(asked_s)
-        return NewStream(checkpoint, caller, deadline_s, sentence_s, max_start_s, give_up_s, asked_s, rest=rest)
+        return NewStream(
+            checkpoint, caller, deadline_s, sentence_s, max_start_s, give_up_s, asked_s, remaining=remaining
+        )
 
     def predicted_wait_s(
         self, checkpoint: str, priority: Priority, target_s: float, now: float, *, delay_s: float = 0.0
     ) -> float:
         """Seconds until the device would begin with a new stream of a typical sentence, due after `target_s`."""
         new = replace(self._new_stream(checkpoint, now + target_s, now), is_bulk=priority == "bulk")
-        return self._admission.predicted_wait_s(new, self.free_at(now) + delay_s, now)
+        return self._admission.predicted_wait_s(new, Ahead(now, self.free_at(now), delay_s))
 
     def sentence_s(self, checkpoint: str) -> float:
         """Predicted seconds of a typical sentence alone."""
         return sum(self.predict(Key(checkpoint, stage), size) for stage, size in SENTENCE.items())
 
-    def rest_of_text(self, checkpoint: str, n_characters: int) -> Rest:
+    def remaining_of_text(self, checkpoint: str, n_characters: int) -> Remaining:
         """Predict so much text by typical sentences in full batches."""
         if n_characters <= 0:
-            return NO_REST
+            return NOTHING_REMAINS
         share = self._share_of_listener(checkpoint)
-        return Rest(n_characters / SENTENCE["acoustic"] * SENTENCE_S * share, share)
+        return Remaining(n_characters / SENTENCE["acoustic"] * SENTENCE_S * share, share)
 
-    def rest_of_row(self, checkpoint: str, n_frames: int) -> Rest:
+    def remaining_of_row(self, checkpoint: str, n_frames: int) -> Remaining:
         """Predict spans of so many frames in full batches."""
         if n_frames <= 0:
-            return NO_REST
+            return NOTHING_REMAINS
         row_s = self._device_share * self._row_s(Key(checkpoint, "vocoder"), n_frames)
-        return Rest(row_s, self._share_of_listener(checkpoint))
+        return Remaining(row_s, self._share_of_listener(checkpoint))
 
     def _share_of_listener(self, checkpoint: str) -> float:
         """Share of the device that a stream takes, in full batches, while it is spoken as fast as it is heard."""
@@ -131,8 +125,8 @@ class Scheduler:
         self._fair_share.add_caller(job.caller, now)
         self._count(job)
         self._queue(job.key).add(job, now)
-        if job.rest is not None:
-            self._admission.future.set(job.stream, job.rest)
+        if job.remaining is not None:
+            self._admission.future.set(job.stream, job.remaining)
 
     def _count(self, job: Job) -> None:
         """Tell admission control of a job that is queued."""
@@ -142,7 +136,7 @@ class Scheduler:
     def stream_ended(self, stream: int) -> None:
         """Nothing more of this stream will be added."""
         self.streams.ended(stream)
-        self._admission.future.set(stream, NO_REST)
+        self._admission.future.set(stream, NOTHING_REMAINS)
 
     def hopeless(self, now: float) -> list[Job]:
         """Waiting jobs of streams that can no longer start before their clients give up; looked for now and then."""

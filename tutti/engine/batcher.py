@@ -10,7 +10,7 @@ from itertools import count
 from math import inf
 
 from tutti.admission.loop_budget import ROWS_PER_TURN, LoopBudget
-from tutti.admission.refusals import Refusals
+from tutti.admission.refusals import Asking, Refusals
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
@@ -114,14 +114,12 @@ class Batcher:
         """Cancel all rows of a stream whose caller has left: from now on no call starts for them."""
         self._guarded(self._cancel, self._rows.open_of(stream))
 
-    def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str) -> None:
+    def check_wait(self, asking: Asking, target_s: float) -> None:
         """Raise QueueFull if a new stream would be refused, before any work is done for it."""
         if self._rows or self.start_delay.n_starting:  # else nothing waits; `speak` looks at its own costs
             delay_s, n_starting = self.start_delay.seconds, self.start_delay.n_starting
             with self._stats.counting_refusals("first"):
-                self.scheduler.check_wait(
-                    checkpoint, target_s, max_start_s, caller, self._clock(), delay_s=delay_s, n_starting=n_starting
-                )
+                self.scheduler.check_wait(asking, target_s, self._clock(), delay_s=delay_s, n_starting=n_starting)
 
     @contextmanager
     def open_stream(self, stream: int, caller: str) -> Iterator[None]:

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, Self
 
 from tutti.admission.loop_budget import LoopBudget
-from tutti.admission.refusals import Refusals
+from tutti.admission.refusals import Asking, Refusals
 from tutti.admission.ticket import Delivery, Ticket
 from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
@@ -221,7 +221,7 @@ class Engine:
             await batcher.worker.wake()  # here: the time does not count as that of a batch
         if ticket.delivery == "live" and isinstance(checked.request.text, str):
             left_s = ticket.left_s(self.pacing.target_s, time.monotonic())
-            batcher.check_wait(checked.checkpoint, left_s, ticket.max_start_s, ticket.caller)
+            batcher.check_wait(Asking(checked.checkpoint, ticket.caller, ticket.max_start_s), left_s)
         start = Start(batcher.start_delay)  # the next one that asks sees it
         scope.callback(start.end)
         return await self._open_stream(checked, batcher), start

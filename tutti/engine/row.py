@@ -67,7 +67,7 @@ class Row:
     request_id: str = ""  # for the log
     chunk: int = 0  # its number in the stream
     max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
-    n_rest: int = 0  # characters of its text that follow it, as far as they are known
+    n_remaining: int = 0  # characters of its text that follow it, as far as they are known
     trace: Trace = NO_TRACE
 
     # Set by the batcher:
@@ -129,7 +129,7 @@ class Row:
         """The job of a row that was never queued: it carries the estimate for the text after it."""
         job = self.acoustic_job(scheduler, now)
         if self.priority != "bulk":
-            job.rest = scheduler.rest_of_text(self.checkpoint, self.n_rest)
+            job.remaining = scheduler.remaining_of_text(self.checkpoint, self.n_remaining)
         return job
 
     def acoustic_job(self, scheduler: Scheduler, now: float) -> Job:
@@ -137,7 +137,7 @@ class Row:
         later_s = scheduler.predict(Key(self.checkpoint, "vocoder"), self.first_audio_frames)
         key, size = Key(self.checkpoint, "acoustic"), len(self.utterance.tokens)
         job = self._job(key, size, self.deadline_s, later_s, now)
-        job.spans = scheduler.rest_of_row(self.checkpoint, self.estimated_frames - self.first_audio_frames)
+        job.spans = scheduler.remaining_of_row(self.checkpoint, self.estimated_frames - self.first_audio_frames)
         job.may_split = self.may_split(scheduler)
         return job
 
@@ -155,7 +155,7 @@ class Row:
         job = self._job(key, self.span_cost_frames, deadline_s, 0.0, now)
         job.is_continuation = continuation_s is not None
         job.starts_stream = job.starts_stream and not job.is_continuation
-        job.spans = scheduler.rest_of_row(self.checkpoint, self.further_span_frames)
+        job.spans = scheduler.remaining_of_row(self.checkpoint, self.further_span_frames)
         return job
 
     def whole_job(self, scheduler: Scheduler, now: float) -> Job:

@@ -132,7 +132,7 @@ class Stream:
                     row = self._row(chunk, n_rows)
                     estimated_s = row.estimated_frames * FRAME_S + chunk.pause_s
                     row.position_s = self.playback.reserve(estimated_s)
-                    row.n_rest = self._n_rest(segment, chunk)
+                    row.n_remaining = self._n_remaining(segment, chunk)
                     start.end()
                     audio = self.batcher.speak(row)
                     n_rows += 1
@@ -151,7 +151,7 @@ class Stream:
                     rows.append(self._row(chunk, len(rows)))
         return PreparedText(self, tuple(pending), tuple(rows))
 
-    def _n_rest(self, segment: Segment, chunk: Chunk) -> int:
+    def _n_remaining(self, segment: Segment, chunk: Chunk) -> int:
         """Characters after a chunk, if the text is known to its end."""
         return max(0, len(self.text) - segment.offset - chunk.source[1]) if isinstance(self.text, str) else 0
 

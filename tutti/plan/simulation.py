@@ -9,7 +9,7 @@ from functools import partial
 from math import inf
 from typing import Protocol
 
-from tutti.admission.feasibility import Rest
+from tutti.admission.feasibility import Remaining
 from tutti.batching.job import Batch, Job, Key, Priority, StageName
 from tutti.batching.layout import Features, RowSizes, row_sizes
 from tutti.batching.scheduler import PREFETCH_AT, Scheduler
@@ -170,11 +170,11 @@ class Simulation:
         return Job(
             Key(MODEL, stage), stream.number, priority, size, deadline_s, later_s, stream.caller, 0, now,
             starts_stream=i == 0, starts_late=stream.starts_late, max_start_s=stream.max_start_s,
-            rest=self._rest(stream, i) if stage == "acoustic" else None,
+            remaining=self._rest(stream, i) if stage == "acoustic" else None,
         )  # fmt: skip
 
-    def _rest(self, stream: SimulatedStream, i: int) -> Rest:
-        return self.scheduler.rest_of_text(MODEL, round(TOKENS_PER_S * sum(stream.chunks[i + 1 :])))
+    def _rest(self, stream: SimulatedStream, i: int) -> Remaining:
+        return self.scheduler.remaining_of_text(MODEL, round(TOKENS_PER_S * sum(stream.chunks[i + 1 :])))
 
     def _add(self, job: Job, stream: SimulatedStream, i: int, now: float) -> None:
         self._jobs[job] = stream, i
