@@ -27,6 +27,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/text-to-speech/af_heart/stream/with-timestamps": {"text": SHORT},
     "/v1/text-to-dialogue": {"inputs": [{"text": SHORT, "voice_id": "af_heart"}]},
     "/v1/text-to-dialogue/stream": {"inputs": [{"text": SHORT, "voice_id": "af_heart"}]},
+    "/v1/speak": {"text": SHORT},
+    "/v2/speak": {"text": SHORT},
     "/tts/bytes": {"transcript": SHORT},
     "/tts/sse": {"transcript": SHORT},
 }

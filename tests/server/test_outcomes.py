@@ -27,6 +27,7 @@ STREAMS: list[tuple[str, dict[str, Any]]] = [
     ("/v1/text-to-speech/af_heart/stream", {"text": LONG}),
     ("/v1/text-to-speech/af_heart/stream/with-timestamps", {"text": LONG}),
     ("/v1/text-to-dialogue/stream", {"inputs": [{"text": LONG, "voice_id": "af_heart"}]}),
+    ("/v1/speak", {"text": LONG}),
     ("/tts/bytes", {"transcript": LONG}),
     ("/tts/sse", {"transcript": LONG}),
 ]

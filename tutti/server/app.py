@@ -26,7 +26,9 @@ from tutti.server.routes.stats import stats_routes
 from tutti.server.routes.tts import tts_routes
 from tutti.server.service import Service
 from tutti.server.spans import open_spans
+from tutti.server.wires.azure import azure_routes
 from tutti.server.wires.cartesia import cartesia_routes
+from tutti.server.wires.deepgram import deepgram_routes
 from tutti.server.wires.elevenlabs import elevenlabs_routes
 from tutti.server.wires.elevenlabs_socket import elevenlabs_sockets
 from tutti.settings import Settings
@@ -96,6 +98,8 @@ def create_app(
         elevenlabs_routes(service),
         elevenlabs_sockets(service, keys),
         cartesia_routes(service),
+        deepgram_routes(service),
+        azure_routes(service),
         probe_routes(service, scraped or registry),
         stats_routes(service),
         live_routes(service),

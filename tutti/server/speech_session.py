@@ -114,6 +114,8 @@ class SpeechSession:
             await self.socket.receive_all(self.handle, self.refuse)
         finally:
             await cancel_all(self._running)
+            for context in self._running.values():  # also those whose task had not begun
+                self._drop_texts(context)
 
     # -- of a protocol --------------------------------------------------------------------------------------------
 
@@ -240,11 +242,14 @@ class SpeechSession:
             if self.contexts.get(context.name) is context:
                 del self.contexts[context.name]
             await context.stop()
-            for _ in context.texts:
-                lifecycle.leave()
-            context.texts.clear()
+            self._drop_texts(context)
         with suppress(WebSocketDisconnect):
             await self._finish(context, error)
+
+    def _drop_texts(self, context: Context) -> None:
+        for _ in context.texts:
+            self.service.lifecycle.leave()
+        context.texts.clear()
 
     async def _finish(self, context: Context, error: Exception | None) -> None:
         await self.context_ended(context, error)

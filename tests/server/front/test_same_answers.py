@@ -57,6 +57,10 @@ POSTS: list[tuple[str, Any]] = [
     ("/v1/text-to-speech/af_sky/stream", {"text": LONG}),
     *((f"/v1/text-to-speech/af_sky{path}", {"text": LONG}) for path in ("/with-timestamps", "/stream/with-timestamps")),
     *((f"/v1/text-to-dialogue{path}", {"inputs": [{"text": LONG, "voice_id": "af_sky"}]}) for path in ("", "/stream")),
+    *((f"{path}?encoding=linear16", {"text": LONG}) for path in ("/v1/speak", "/v2/speak")),
+    ("/v1/speak", {"text": LONG}),
+    ("/v2/speak", {"text": ""}),
+    ("/cognitiveservices/v1", "<speak>deep</speak>"),
     ("/tts/bytes", {"transcript": LONG}),
     ("/tts/bytes", {"transcript": LONG, "output_format": {"container": "raw", "encoding": "pcm_f32le"}}),
     ("/tts/sse", {"transcript": LONG, "add_timestamps": True}),
@@ -99,7 +103,7 @@ GETS = [
     *("/nowhere", SPEECH, "/tts?x=y", "/voices", "/voices/nobody"),
     *("/dev/ssml", "/web", "/web/"),
     *("/v1/voices/af_sky", "/v1/voices/af_sky/settings", "/v1/voices/settings/default"),
-    *("/v1/user", "/v1/user/subscription"),
+    *("/cognitiveservices/voices/list", "/v1/user", "/v1/user/subscription"),
 ]
 
 

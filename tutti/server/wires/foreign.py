@@ -2,6 +2,7 @@
 
 import re
 
+from tutti.cloud_voices import LETTERS, STAND_INS
 from tutti.errors import InvalidInput, UnknownFormat
 from tutti.model.prosody import EMOTIONS
 from tutti.server.aliases import Aliases
@@ -24,8 +25,10 @@ ENCODINGS = {"linear16": "pcm", "pcm_s16le": "pcm", "pcm_f32le": "pcm", "pcm_mul
 
 def foreign_voice(name: str, aliases: Aliases) -> str:
     """Return the voice for an id of another service, which is the default voice if it is unknown; other names stay."""
-    known = VOICES.get(name)
-    return known or (aliases.default_voice if _FOREIGN_ID.fullmatch(name) else name)
+    if not _FOREIGN_ID.fullmatch(name):
+        return VOICES.get(name, name)
+    letter = LETTERS.get(name.rpartition("-")[2])  # aura-2-celeste-es
+    return VOICES.get(name) or (STAND_INS[letter]["f"][0] if letter else aliases.default_voice)
 
 
 def foreign_model(name: str | None, aliases: Aliases) -> str | None:
