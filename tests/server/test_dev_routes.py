@@ -12,9 +12,9 @@ import pytest
 from tests.fakes import FakeEngine
 from tests.server.harness import LONG, SHORT, RunningServer, assert_error, expected_samples, serving
 from tutti.server.routes import dev
-from tutti.server.torch_file import torch_file
 from tutti.text.ssml import ELEMENTS
 from tutti.text.vocab import SYMBOLS
+from tutti.torch_file import torch_file
 from tutti.voices import Voices
 
 pytestmark = pytest.mark.server

@@ -44,7 +44,6 @@ from tutti.server.schemas import (
     voice_expression,
 )
 from tutti.server.service import Service
-from tutti.server.torch_file import torch_file
 from tutti.speech import SpeechParams, WordTime
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
@@ -53,6 +52,7 @@ from tutti.text.marks import BREAKS_S, MAX_RATE, MIN_RATE, shown_word
 from tutti.text.ssml import SPOKEN, UNSPOKEN
 from tutti.text.ssml_marks import ELEMENTS, ssml_as_marks
 from tutti.text.ssml_values import RATES
+from tutti.torch_file import torch_file
 from tutti.voices import Voice, parse_blend
 
 _WORD = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
