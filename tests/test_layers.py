@@ -37,7 +37,7 @@ ONLY_IN = {
     "tutti_ray": ("tutti.cli",),
     "tutti.batching": ("tutti.batching", "tutti.engine", "tutti.plan"),
     "tutti.server.routes": (
-        *("tutti.server.routes", "tutti.server.app", "tutti.server.front.speech_app"),
+        *("tutti.server.routes", "tutti.server.app", "tutti.server.front.child_main"),
         "tutti.cli.main",  # `tutti g2p`: one route
     ),
 }
@@ -54,7 +54,10 @@ NEVER_IN = {
     ),
     # Only the loop budget knows the event loop.
     **dict.fromkeys(
-        [f"tutti.admission.{part}" for part in ("control", "fair_share", "feasibility", "refusals", "ticket")],
+        [
+            f"tutti.admission.{part}"
+            for part in ("control", "fair_share", "feasibility", "refusals", "start_delay", "ticket")
+        ],
         ("asyncio", "time"),
     ),
     "tutti.plan.simulation": ("asyncio", "threading", "time", "tutti.engine", "tutti.worker"),

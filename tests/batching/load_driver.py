@@ -29,11 +29,10 @@ from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.engine import Engine
-from tutti.engine.event_log import BatchStarted, EventLog
 from tutti.engine.playback import Pacing
 from tutti.engine.request import StreamRequest
 from tutti.engine.row import Row, RowAudio
-from tutti.engine.stats import BatchStats
+from tutti.engine.stats import BatchStarted, BatchStats, EventLog
 from tutti.errors import DeviceFull, ModelFailed, QueueFull, RowsLost, TuttiError, WorkerLost
 from tutti.model.protocol import Ran
 from tutti.model.spans import SpanRules

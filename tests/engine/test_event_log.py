@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import FailingModel, silent_voices, tone_engine
-from tutti.engine.event_log import AudioSent, BatchEnded, BatchStarted, EventCounted, EventLog, FirstAudio, LogEvent
+from tutti.engine.stats import AudioSent, BatchEnded, BatchStarted, EventCounted, EventLog, FirstAudio, LogEvent
 from tutti.model.protocol import Model
 from tutti.speech import SpeechParams
 

@@ -28,10 +28,9 @@ from tutti.batching.policies import Deadline, Fifo
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.device import OVERDUE_FACTOR, OVERDUE_S
-from tutti.engine.event_log import EventLog
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
-from tutti.engine.stats import BatchStats
+from tutti.engine.stats import BatchStats, EventLog
 from tutti.errors import TuttiError
 from tutti.model.spans import LIGHT_SPANS
 from tutti.speech import Samples

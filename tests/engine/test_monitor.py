@@ -18,7 +18,7 @@ from tutti.batching.job import Job, Key
 from tutti.batching.layout import Layout, Regrouped, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Window
 from tutti.engine.engine import Engine
-from tutti.engine.event_log import PolicyChanged
+from tutti.engine.stats import PolicyChanged
 from tutti.errors import InvalidInput
 from tutti.model.buckets import PLANS
 from tutti.plan.simulation import Padded

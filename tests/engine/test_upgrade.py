@@ -9,7 +9,7 @@ import pytest
 from tests.worker.fakes import row
 from tutti.engine.build import prior_costs
 from tutti.engine.checkpoints import kernel_marker, upgrade_choices
-from tutti.engine.warmup import MeasureSecond, WarmUp
+from tutti.engine.device import MeasureSecond, WarmUp
 from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
 from tutti.worker.thread import ThreadWorker

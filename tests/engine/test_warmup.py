@@ -13,8 +13,8 @@ import pytest
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Key, StageName
 from tutti.batching.layout import SideBySide
-from tutti.engine import warmup
-from tutti.engine.warmup import WarmUp
+from tutti.engine import device as device_module
+from tutti.engine.device import WarmUp
 from tutti.model.protocol import Ran
 from tutti.speech import Utterance
 from tutti.worker.base import Worker
@@ -57,7 +57,7 @@ class Device:
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Device:
     device = Device()
-    monkeypatch.setattr(warmup, "time", SimpleNamespace(monotonic=lambda: device.now_s))
+    monkeypatch.setattr(device_module, "time", SimpleNamespace(monotonic=lambda: device.now_s))
     return device
 
 

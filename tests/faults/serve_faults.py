@@ -32,7 +32,7 @@ from tutti.model.choice import Choice
 from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
 from tutti.server import run
-from tutti.server.front import child_main, heartbeat, pool
+from tutti.server.front import child_main, pool
 from tutti.server.front.placement import EngineLoad
 from tutti.settings import Settings
 from tutti.speech import Frames, Samples, Span, Speech
@@ -132,7 +132,7 @@ if __name__ == "__main__":
     device.MIN_HANG_S = HANG_S  # type: ignore[misc]
     g2p_process.HANG_S = HANG_S  # type: ignore[misc]
     g2p_process.STALLED_S = 0.3  # type: ignore[misc]
-    heartbeat.HUNG_BEATS = int(os.environ.get("TONE_HUNG_BEATS", heartbeat.HUNG_BEATS))
+    pool.HUNG_BEATS = int(os.environ.get("TONE_HUNG_BEATS", pool.HUNG_BEATS))
     pool.BEAT_S = float(os.environ.get("TONE_BEAT_S", pool.BEAT_S))
     run.open_engine = partial(open_engine, Path(folder))  # type: ignore[assignment]
     sys.argv = ["tutti", "serve", *flags]

@@ -20,7 +20,7 @@ from tutti.audiobook.jobs import book_process
 from tutti.audiobook.jobs.book_process import BookFile, BookProcesses
 from tutti.process.supervisor import Supervisor
 from tutti.server.engine_protocol import EngineProtocol
-from tutti.server.front import heartbeat, pool
+from tutti.server.front import pool
 from tutti.server.front.pool import HttpProcess, HttpProcesses
 from tutti.settings import Settings
 from tutti.text import g2p_process
@@ -165,7 +165,7 @@ class HttpKind(Kind):
         monkeypatch.setattr(pool, "EXIT_S", GRACE_S)
         monkeypatch.setattr(pool, "BEAT_S", 0.1)
         for name, part in (("LATE_BEATS", 0.5), ("HUNG_BEATS", 1.0), ("START_BEATS", 1.0)):
-            monkeypatch.setattr(heartbeat, name, round(hang_s / 0.1 * part))
+            monkeypatch.setattr(pool, name, round(hang_s / 0.1 * part))
 
 
 KINDS: dict[str, Callable[[Path], Kind]] = {"worker": WorkerKind, "text": TextKind, "http": HttpKind, "book": BookKind}

@@ -11,15 +11,14 @@ from math import inf
 
 from tutti.admission.loop_budget import ROWS_PER_TURN, LoopBudget
 from tutti.admission.refusals import Asking, Refusals
+from tutti.admission.start_delay import StartDelay
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.device import STAGE_ORDER, BatchCall, Device, Measurement
+from tutti.engine.device import STAGE_ORDER, BatchCall, Device, Measurement, WarmUp
 from tutti.engine.playback import chunk_pace
 from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, RowIndex, new_future
-from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
-from tutti.engine.warmup import WarmUp
 from tutti.errors import DeviceFull, ModelFailed, RowsLost, TooSlow, TuttiError, WorkerLost
 from tutti.model.protocol import Ran
 from tutti.speech import Samples, Timing

@@ -33,10 +33,10 @@ from tutti.engine.checkpoints import (
     only_checkpoint,
     upgrade_choices,
 )
+from tutti.engine.device import MeasureSecond, WarmUp
 from tutti.engine.engine import Engine, TextDefaults
 from tutti.engine.playback import Pacing
 from tutti.engine.stats import BatchStats
-from tutti.engine.warmup import MeasureSecond, WarmUp
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS
 from tutti.model.choice import Choice, n_cuda_devices
 from tutti.model.spans import LIGHT_SPANS

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from tutti.admission.loop_budget import LoopBudget
 from tutti.admission.refusals import Asking, Refusals
+from tutti.admission.start_delay import Start
 from tutti.admission.ticket import Delivery, Ticket
 from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
@@ -24,7 +25,6 @@ from tutti.engine.request import (
     check_request,
     check_voices,
 )
-from tutti.engine.start_delay import Start
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import PreparedText, Stream
 from tutti.engine.word_times import NO_SPEECH, carrying, join, nothing_to_speak

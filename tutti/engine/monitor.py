@@ -13,9 +13,8 @@ from tutti.batching.job import PRIORITIES, STAGES, Job, Key, Priority, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Policy, Window
 from tutti.engine.batcher import Batcher
-from tutti.engine.event_log import PolicyChanged
 from tutti.engine.playback import Pacing
-from tutti.engine.stats import BatchStats
+from tutti.engine.stats import BatchStats, PolicyChanged
 from tutti.errors import InvalidInput
 
 log = logging.getLogger(__name__)

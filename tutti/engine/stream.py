@@ -10,13 +10,13 @@ from math import ceil, inf
 
 import numpy as np
 
+from tutti.admission.start_delay import Start
 from tutti.admission.ticket import Ticket
 from tutti.batching.job import Priority
 from tutti.engine.batcher import Batcher
 from tutti.engine.playback import FRAME_S, FRAMES_PER_TOKEN, Pacing, Playback
 from tutti.engine.request import MAX_TEXT, CheckedRequest
 from tutti.engine.row import Row, RowAudio
-from tutti.engine.start_delay import Start
 from tutti.engine.stats import BatchStats
 from tutti.engine.word_times import (
     NO_SPEECH,

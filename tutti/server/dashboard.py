@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tutti import __version__
-from tutti.engine.event_log import (
+from tutti.engine.monitor import PRIORITIES, STAGES, Monitor, StageQueue
+from tutti.engine.stats import (
     AudioSent,
     BatchEnded,
     BatchStarted,
@@ -16,7 +17,6 @@ from tutti.engine.event_log import (
     LogEvent,
     PolicyChanged,
 )
-from tutti.engine.monitor import PRIORITIES, STAGES, Monitor, StageQueue
 from tutti.percentile import percentile
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME
 

@@ -23,14 +23,13 @@ from tutti.server.agent_check import serve_agent_check
 from tutti.server.app import create_app
 from tutti.server.front.pool import HttpProcesses
 from tutti.server.front.protocol import Front
-from tutti.server.garbage import collect_rarely
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import background_logging
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.origin import OriginRules
 from tutti.server.service import Service, resolve_voice_settings
 from tutti.server.spans import is_exporting
-from tutti.server.uvicorn_setup import check_versions, event_loop_factory, uvicorn_config
+from tutti.server.uvicorn_setup import check_versions, collect_rarely, event_loop_factory, uvicorn_config
 from tutti.settings import Settings
 
 OPEN_WARNING = (

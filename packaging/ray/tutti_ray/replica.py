@@ -12,9 +12,9 @@ from prometheus_client.registry import Collector
 from tutti.engine.build import open_engine
 from tutti.engine.engine import Engine
 from tutti.server.app import create_app
-from tutti.server.garbage import collect_rarely
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import background_logging
+from tutti.server.uvicorn_setup import collect_rarely
 from tutti.settings import Settings
 
 # A replica that has had no worker for so long is replaced, maybe on another device. Its own supervision restarts a

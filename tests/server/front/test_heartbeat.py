@@ -1,6 +1,6 @@
 """When a process counts as late, and when as hung."""
 
-from tutti.server.front.heartbeat import HUNG_BEATS, LATE_BEATS, START_BEATS, Heartbeat
+from tutti.server.front.pool import HUNG_BEATS, LATE_BEATS, START_BEATS, Heartbeat
 
 
 def started() -> Heartbeat:

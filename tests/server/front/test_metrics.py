@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from tutti.server.front.metrics import counters, summed
+from tutti.server.front.pool import counters, summed
 
 Event = tuple[str, float]
 EVENTS = st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 2)), max_size=10)

@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import cast
 
 import uvicorn
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from tutti.admission.refusals import Refusals
@@ -28,12 +30,34 @@ from tutti.server.front.messages import (
 from tutti.server.front.placement import EngineLoad, placement
 from tutti.server.front.protocol import Front
 from tutti.server.front.remote_engine import RemoteEngine
-from tutti.server.front.speech_app import create_speech_app
-from tutti.server.garbage import collect_rarely
 from tutti.server.logs import background_logging
+from tutti.server.middleware.auth import ApiKeys
+from tutti.server.middleware.stack import add_middleware
+from tutti.server.routes.openai import speech_routes
+from tutti.server.routes.tts import tts_routes
 from tutti.server.service import Service
-from tutti.server.uvicorn_setup import event_loop_factory, uvicorn_config
+from tutti.server.spans import Spans
+from tutti.server.uvicorn_setup import collect_rarely, event_loop_factory, uvicorn_config
 from tutti.settings import Settings
+
+
+def create_speech_app(engine: EngineProtocol, settings: Settings, registry: CollectorRegistry) -> FastAPI:
+    service = Service.of(engine, settings)
+    service.memory.register(registry)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            service.encoders.close()
+
+    application = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    application.state.service = service
+    for routes in (speech_routes(service), tts_routes(service)):
+        application.router.routes += routes.routes
+    add_middleware(application, service, ApiKeys(settings.api_keys), registry, Spans())
+    return application
 
 
 class SpeechServer(uvicorn.Server):

@@ -8,13 +8,13 @@ from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from tutti.process.link import Link
 from tutti.process.messages import WithDescriptor
 from tutti.process.supervisor import ChildLost, Supervisor
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.front import child_main
-from tutti.server.front.heartbeat import BEAT_S, Heartbeat
 from tutti.server.front.messages import (
     Beat,
     Connection,
@@ -28,7 +28,6 @@ from tutti.server.front.messages import (
     StartStream,
     StreamReport,
 )
-from tutti.server.front.metrics import counters, summed
 from tutti.server.front.placement import EngineLoad, Place, placement
 from tutti.server.front.stream_server import StreamServer
 from tutti.settings import Settings
@@ -36,9 +35,66 @@ from tutti.settings import Settings
 REPORT_TIMEOUT_S = 2.0  # for the answer of an HTTP process; then its last report counts
 DRAINED_S = 0.3  # after the grace time, for a process to say whether it is idle; a hung one delays the end so long
 EXIT_S = 1.2  # for a process to end by itself; then it is killed, so that the server ends within 2 s of the grace time
+BEAT_S = 1.0  # between two questions; shorter notices sooner, and wakes every process more often
+LATE_BEATS = 3  # without an answer, after which the server says that it is not ready
+HUNG_BEATS = 10  # after which the process hangs and is killed; fewer would kill one that is slow on a busy machine
+START_BEATS = 60  # the same for a process that has not answered yet: it imports its modules
 log = logging.getLogger("tutti.server")
 
 TakeOver = Callable[[socket.socket, bytes], None]  # a connection that a process handed on, and what it read from it
+
+
+def summed(reports: Iterable[Iterable[Metric]]) -> list[Metric]:
+    """All metrics; samples with the same name and labels are added, but of their times of creation the first counts."""
+    metrics: dict[str, Metric] = {}
+    values: dict[tuple[str, str, frozenset[tuple[str, str]]], Sample] = {}
+    for report in reports:
+        for metric in report:
+            if metric.name not in metrics:
+                metrics[metric.name] = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+            for sample in metric.samples:
+                key = metric.name, sample.name, frozenset(sample.labels.items())
+                before = values.get(key)
+                if before is None:
+                    values[key] = sample
+                elif sample.name.endswith("_created"):
+                    values[key] = before._replace(value=min(before.value, sample.value))
+                else:
+                    values[key] = before._replace(value=before.value + sample.value)
+    for (name, _, _), sample in values.items():
+        metrics[name].samples.append(sample)
+    return list(metrics.values())
+
+
+def counters(metrics: Iterable[Metric]) -> list[Metric]:
+    """Those that only grow: what a process has counted still holds after its end."""
+    return [metric for metric in metrics if metric.type in ("counter", "histogram", "summary")]
+
+
+class Heartbeat:
+    """The beats of one process after the other in the same place: not time, so that a pause of ours is not its."""
+
+    def __init__(self) -> None:
+        self.answers = True  # the first process of a place is not missed while it starts
+        self._n_missed = 0
+        self._is_starting = True
+
+    @property
+    def is_hung(self) -> bool:
+        return self._n_missed > (START_BEATS if self._is_starting else HUNG_BEATS)
+
+    def asked(self) -> None:
+        """A question is sent."""
+        self._n_missed += 1
+        if self._n_missed > LATE_BEATS and not self._is_starting:
+            self.answers = False
+
+    def answered(self) -> None:
+        self._n_missed, self._is_starting, self.answers = 0, False, True
+
+    def lost(self) -> None:
+        """The process is gone; another one is started."""
+        self._n_missed, self._is_starting, self.answers = 0, True, False
 
 
 class HttpProcess:

@@ -1,6 +1,5 @@
 """What a new stream waits for before the device: the event loop and the text front end."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -36,7 +35,7 @@ class StartDelay:
     Later chunks count like first ones: a stream that has started must go on.
     """
 
-    def __init__(self, loop_budget: LoopBudget, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, loop_budget: LoopBudget, clock: Callable[[], float]) -> None:
         self._loop_budget = loop_budget
         self.n_starting = 0  # streams whose first chunk is not queued yet, so that no backlog counts them
         self._clock = clock

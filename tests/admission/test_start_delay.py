@@ -6,7 +6,7 @@ import pytest
 
 from tests.batching.fakes import new_job, new_scheduler
 from tutti.admission.loop_budget import TURNS, LoopBudget
-from tutti.engine.start_delay import StartDelay
+from tutti.admission.start_delay import StartDelay
 from tutti.errors import QueueFull
 
 
