@@ -25,7 +25,7 @@ from tutti.plan.simulation import AHEAD, MODEL, PER_S, Padded, SimulatedStream, 
 
 KEYS = [Key("a", "acoustic"), Key("a", "vocoder"), Key("b", "acoustic")]
 CAP_S = 0.08
-MAX_OVER = 1.2  # times the sum over rests: those that last about as long are added up
+MAX_OVER = 1.2  # times the sum over what remains of all: those that last about as long are added up
 LIMITS = Limits(max_rows=6, max_padded={"acoustic": 900, "vocoder": 1200}, max_text=100, cap_s=CAP_S)
 
 
@@ -44,7 +44,7 @@ class Laws(RuleBasedStateMachine):
         self.cancelled: set[Job] = set()
         self.ran_once: set[Job] = set()
         self.order: dict[tuple[Key, int], list[Job]] = {}  # jobs that never ran, in the order of their arrival
-        self.rests: dict[int, Remaining] = {}  # of the text of each stream that has one
+        self.remaining: dict[int, Remaining] = {}  # of the text of each stream that has one
         self.open: dict[int, str] = {}  # the caller of each open stream
         self.alone_s: dict[Job, float] = {}  # the most that each job was predicted to take alone: costs are learned
 
@@ -60,11 +60,11 @@ class Laws(RuleBasedStateMachine):
         remaining=st.none() | st.sampled_from([0, 10, 5000]),
         spans=st.sampled_from([0, 300]),
     )
-    def add(self, key, stream, priority, size, due, later_s, caller, text, rest, spans) -> None:
+    def add(self, key, stream, priority, size, due, later_s, caller, text, remaining, spans) -> None:
         job = Job(key, stream, priority, size, self.now + due, later_s, caller, text, self.now)
         job.spans = self.scheduler.remaining_of_row(key.checkpoint, spans)
-        if rest is not None:
-            job.remaining = self.rests[stream] = self.scheduler.remaining_of_text(key.checkpoint, rest)
+        if remaining is not None:
+            job.remaining = self.remaining[stream] = self.scheduler.remaining_of_text(key.checkpoint, remaining)
         self.scheduler.add(job, self.now)
         self.waiting[job] = None
         self.order.setdefault((key, stream), []).append(job)
@@ -100,7 +100,7 @@ class Laws(RuleBasedStateMachine):
     @rule(stream=st.integers(0, 5))
     def end_a_stream(self, stream: int) -> None:
         self.scheduler.stream_ended(stream)
-        self.rests.pop(stream, None)
+        self.remaining.pop(stream, None)
         self.open.pop(stream, None)
 
     @rule(s=st.floats(0, 2) | st.just(40.0))
@@ -199,9 +199,9 @@ class Laws(RuleBasedStateMachine):
         bulk_s = sum(seconds for job, seconds in needs_s.items() if job.priority == "bulk")
         assert admission._bulk_s == pytest.approx(bulk_s, abs=1e-9)
         assert admission._n_bulk == [job.priority for job in self.waiting].count("bulk")
-        rests = [*self.rests.values(), *(job.spans for job in jobs if job.priority != "bulk")]
+        remaining = [*self.remaining.values(), *(job.spans for job in jobs if job.priority != "bulk")]
         for within_s in (0.0, 0.1, 3.0, 1e3):
-            needed_s = sum(min(rest.seconds, rest.share * within_s) for rest in rests)
+            needed_s = sum(min(each.seconds, each.share * within_s) for each in remaining)
             assert needed_s - 1e-9 <= admission.future.seconds(within_s) <= MAX_OVER * needed_s + 1e-9
         assert fair_share._n_streams == Counter(self.open.values())
         assert fair_share._total.at(self.now) == pytest.approx(

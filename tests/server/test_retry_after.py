@@ -13,6 +13,7 @@ import tutti.server.front.limits
 import tutti.server.front.protocol
 from tests.fakes import FakeEngine, make_fake_engine
 from tests.server.harness import RunningServer, assert_error, serving
+from tutti.admission.loop_budget import LoopBudget
 from tutti.client.errors import parse_error_response
 from tutti.errors import Draining, QueueFull, ReplicaFull, TuttiError
 from tutti.server.errors import NEVER_RETRY, OBEYED_S, RateLimited, error_headers, error_response, retry_headers
@@ -112,13 +113,15 @@ def test_an_event_loop_that_cannot_keep_up_refuses_in_the_same_way(
     fake_engine: FakeEngine, is_replica: bool, status: int
 ) -> None:
     async def run() -> None:
-        settings = Settings(replica=is_replica)
-        starts = Service.of(fake_engine, settings).starts
-        starts.rule.start_s = 1.0
-        loop = asyncio.get_running_loop()
-        starts._streams.add("", loop.time() - 10, loop.create_future())
+        now = 0.0
+        service, budget = Service.of(fake_engine, Settings(replica=is_replica)), LoopBudget(lambda: now)
+        fake_engine.loop_budget, budget.rule.start_s = budget, 1.0
+        waiting = [asyncio.create_task(budget.turn("start")) for _ in range(50)]
+        await asyncio.sleep(0)
+        now = 10.0
         with pytest.raises(QueueFull) as refused:
-            await starts._wait_turn("", 0.5)
+            service.check_start("", 0.5, is_patient=False)
         assert refused.value.status == status
+        await asyncio.gather(*waiting)
 
     asyncio.run(run())
