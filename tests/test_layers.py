@@ -33,6 +33,7 @@ ONLY_IN = {
     **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "fugashi", "jaconv"), ("tutti.text",)),
     "huggingface_hub": ("tutti.weights",),
     "pyarrow": ("tutti.bulk",),
+    "mcp": ("tutti.cli",),
     **dict.fromkeys(("fastapi", "starlette"), ("tutti.server",)),
     "tutti_ray": ("tutti.cli",),
     "tutti.batching": ("tutti.batching", "tutti.engine", "tutti.plan"),

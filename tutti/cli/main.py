@@ -12,6 +12,7 @@ import typer
 from tutti import __version__
 from tutti.cli import options
 from tutti.cli.bulk import bulk
+from tutti.cli.mcp import mcp
 from tutti.cli.on_ray import add_cluster
 from tutti.cli.plan import plan
 from tutti.cli.read import read
@@ -182,7 +183,7 @@ def g2p_serve(
     uvicorn.run(g2p_app(G2P(settings.home).pronounce), host=host, port=port, log_level="info")
 
 
-for command in (serve, speak, read, bulk, plan, voices, pull, verify, config, g2p_serve):
+for command in (serve, speak, read, bulk, plan, voices, pull, verify, config, mcp, g2p_serve):
     app.command(cls=Command)(command)
 add_cluster(app)
 register(app)  # say, bench, top
