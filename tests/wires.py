@@ -38,24 +38,23 @@ class WireClient:
 
 
 @asynccontextmanager
-async def wire(server: RunningServer, path: str, **options: Any) -> AsyncIterator[WireClient]:
-    host, port = server.host_port
-    async with connect(f"ws://{host}:{port}{path}", **options) as socket:
+async def wire(url: str, path: str, **options: Any) -> AsyncIterator[WireClient]:
+    async with connect(f"{url}{path}", max_size=None, **options) as socket:
         yield WireClient(socket)
 
 
 def run_wire(server: RunningServer, path: str, test: Callable[[WireClient], Awaitable[None]], **options: Any) -> None:
     async def run() -> None:
-        async with wire(server, path, **options) as client:
+        async with wire(server.socket_url, path, **options) as client:
             await test(client)
 
     asyncio.run(run())
 
 
-async def own_speech(server: RunningServer, pieces: Iterable[str], **config: Any) -> tuple[bytes, list[Message]]:
+async def own_speech(url: str, pieces: Iterable[str], **config: Any) -> tuple[bytes, list[Message]]:
     """Return audio and words of a text over our own socket; each piece is flushed."""
     words: list[Message] = []
-    async with wire(server, "/v1/audio/speech/stream") as client:
+    async with wire(url, "/v1/audio/speech/stream") as client:
         await client.send(type="session.config", **config)
         for piece in pieces:
             await client.send(type="input.text", text=piece)

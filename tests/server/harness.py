@@ -60,6 +60,10 @@ class RunningServer:
         return self.post("/v1/audio/speech", {"input": SHORT, **body})
 
     @property
+    def socket_url(self) -> str:
+        return self.url.replace("http", "ws", 1)
+
+    @property
     def host_port(self) -> tuple[str, int]:
         host, port = self.url.removeprefix("http://").split(":")
         return host, int(port)

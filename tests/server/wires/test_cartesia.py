@@ -51,7 +51,7 @@ def test_audio_and_times_are_those_of_our_own_wire(server: RunningServer) -> Non
     async def test(client: WireClient) -> None:
         await say(client, "c", *PHRASES)
         assert await client.until(is_done) == {"context_id": "c", "type": "done", "done": True, "status_code": 200}
-        audio, words = await own_speech(server, [f"{text} " for text in PHRASES])
+        audio, words = await own_speech(server.socket_url, [f"{text} " for text in PHRASES])
         assert audio_of(client, "c") == audio
         assert words_of(client, "c") == [(word["word"], word["start"], word["end"]) for word in words]
         assert [word for word, _, _ in words_of(client, "c")] == " ".join(PHRASES).split()
@@ -67,7 +67,7 @@ def test_contexts_are_parallel_and_their_names_can_be_used_again(server: Running
         await say(client, "a", PHRASES[1])
         for _ in range(3):
             await client.until(is_done)
-        first, second = [(await own_speech(server, [f"{text} "]))[0] for text in PHRASES]
+        first, second = [(await own_speech(server.socket_url, [f"{text} "]))[0] for text in PHRASES]
         assert audio_of(client, "a") == first + second
         assert audio_of(client, "b") == second
 
@@ -103,7 +103,7 @@ def test_a_flush_is_reported_after_its_audio_and_time_goes_on(server: RunningSer
             *("chunk", "flush_done", "chunk", "flush_done", "done")
         ]
         assert [event["flush_id"] for event in client.events if event["type"] == "flush_done"] == [1, 2, 3]
-        first, _ = await own_speech(server, PHRASES[:1])
+        first, _ = await own_speech(server.socket_url, PHRASES[:1])
         (word, start, _) = words_of(client, "c")[5]
         assert word == "It"
         assert start >= len(first) / 48_000
@@ -180,6 +180,9 @@ def test_bytes_are_raw_audio_of_any_encoding_and_rate(server: RunningServer) -> 
     assert len(mulaw.content) == pytest.approx(len(samples) / 3, rel=0.01)
     wav = raw(server, output_format={"container": "wav", "encoding": "pcm_s16le", "sample_rate": 24000})
     assert wav.content[:4] == b"RIFF"
+    floating = raw(server, output_format={"container": "wav", "encoding": "pcm_f32le", "sample_rate": 24000}).content
+    assert floating[:4] + floating[8:16] == b"RIFFWAVEfmt "
+    assert floating[44:] == floats.tobytes()
     mp3 = raw(server, output_format={"container": "mp3", "sample_rate": 44100, "bit_rate": 128000})
     assert mp3.headers["content-type"] == "audio/mpeg"
 
@@ -200,7 +203,7 @@ def test_events_have_the_messages_of_a_socket(server: RunningServer) -> None:
         ({"transcript": " "}, "nothing_to_speak", "transcript"),
         ({"voice": "af_hart"}, "voice_not_found", "voice"),
         ({"output_format": {"container": "ogv"}}, "unknown_format", "output_format"),
-        ({"output_format": {"container": "wav", "encoding": "pcm_f32le"}}, "unknown_format", "output_format"),
+        ({"output_format": {"container": "wav", "encoding": "pcm_mulaw"}}, "unknown_format", "output_format"),
     ],
 )
 @pytest.mark.parametrize("path", ["/tts/bytes", "/tts/sse"])
@@ -211,6 +214,10 @@ def test_errors_name_the_field(server: RunningServer, path: str, options: Messag
 def test_every_voice_is_listed(server: RunningServer) -> None:
     voices = server.get("/voices").json()["data"]
     assert len(voices) == 54
+    assert server.get(f"/voices?starting_after={voices[9]['id']}&limit=5").json() == {
+        **{"data": voices[10:15], "has_more": True, "next_page": None}
+    }
+    assert server.get(f"/voices?starting_after={voices[-1]['id']}").json()["data"] == []
     assert server.get(f"/voices/{voices[0]['id']}").json() == voices[0]
     assert_error(server.get("/voices/nobody"), 400, "voice_not_found", "id")
 
@@ -234,7 +241,7 @@ def test_a_socket_that_closes_in_any_state_leaves_nothing(server: RunningServer,
             for message in messages[:n_messages]:
                 await client.send(**message)
 
-        async with wire(server, PATH) as client:
+        async with wire(server.socket_url, PATH) as client:
             await test(client)
 
     for n_messages in range(6):

@@ -38,7 +38,7 @@ async def until_closed(client: WireClient) -> int:
 def test_each_flush_is_reported_after_its_audio(server: RunningServer) -> None:
     async def test(client: WireClient) -> None:
         assert (await client.receive())["type"] == "Metadata"
-        first, second = [(await own_speech(server, [text]))[0] for text in PHRASES]
+        first, second = [(await own_speech(server.socket_url, [text]))[0] for text in PHRASES]
         await speak(client, "The old br", "idge stands still. ")
         assert (await until(client, "Flushed"))["sequence_id"] == 0
         assert client.audio == first
@@ -65,7 +65,7 @@ def test_a_close_speaks_what_is_there(server: RunningServer) -> None:
         await client.send(type="Speak", text=PHRASES[0])
         await client.send(type="Close")
         assert await until_closed(client) == 1000
-        assert client.audio == (await own_speech(server, PHRASES[:1]))[0]
+        assert client.audio == (await own_speech(server.socket_url, PHRASES[:1]))[0]
 
     run_wire(server, V1, test)
 
@@ -81,7 +81,7 @@ def test_no_old_audio_follows_a_clear(server: RunningServer, model: RecordingMod
         client.audio = b""
         await speak(client, PHRASES[1])
         await until(client, "Flushed")
-        assert client.audio == (await own_speech(server, PHRASES[1:]))[0]
+        assert client.audio == (await own_speech(server.socket_url, PHRASES[1:]))[0]
 
     run_wire(server, V1, test)
 
@@ -156,7 +156,7 @@ def test_a_socket_that_closes_in_any_state_leaves_nothing(server: RunningServer,
     messages = [("Speak", PHRASES[0] * 9), ("Flush", ""), ("Speak", PHRASES[0] * 9), ("Clear", ""), ("Close", "")]
 
     async def session(n_messages: int) -> None:
-        async with wire(server, path) as client:
+        async with wire(server.socket_url, path) as client:
             for kind, text in messages[:n_messages]:
                 await client.send(type=kind, text=text)
 

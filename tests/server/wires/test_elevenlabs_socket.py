@@ -83,7 +83,7 @@ def test_audio_and_times_are_those_of_our_own_wire(server: RunningServer, path: 
         await say(client, "c", *(f"{text} " for text in PHRASES))
         assert (await client.until(is_final))["contextId"] == "c"
         pieces = [f"{text} " for text in PHRASES] if path == AUTO else ["".join(f"{text} " for text in PHRASES)]
-        audio, words = await own_speech(server, pieces)
+        audio, words = await own_speech(server.socket_url, pieces)
         assert len(audio_of(client, "c")) == len(audio)
         assert path == MULTI or audio_of(client, "c") == audio
         times = words_of(client, "c")
@@ -109,7 +109,7 @@ def test_phrases_without_a_space_between_them_are_not_joined(server: RunningServ
     async def test(client: WireClient) -> None:
         await say(client, "c", *PHRASES)
         await client.until(is_final)
-        audio, _ = await own_speech(server, [f"{text} " for text in PHRASES])
+        audio, _ = await own_speech(server.socket_url, [f"{text} " for text in PHRASES])
         assert audio_of(client, "c") == audio
 
     run_wire(server, AUTO, test)
@@ -135,7 +135,7 @@ def held_then(server: RunningServer, model: RecordingModel, *messages: Message) 
 
 
 def test_a_close_drops_what_was_not_flushed(server: RunningServer, model: RecordingModel) -> None:
-    first, _ = asyncio.run(own_speech(server, [f"{PHRASES[0]} "]))
+    first, _ = asyncio.run(own_speech(server.socket_url, [f"{PHRASES[0]} "]))
     text, more, close = {"text": PHRASES[0]}, {"text": PHRASES[1]}, {"close_context": True}
     assert audio_of(held_then(server, model, text, close), "c") == b""
     assert audio_of(held_then(server, model, text, {"flush": True}, close), "c") == first
@@ -159,7 +159,7 @@ def test_contexts_are_parallel_and_a_keep_alive_speaks_nothing(server: RunningSe
         for _ in "ab":
             await client.until(is_final)
         for context, text in (("a", PHRASES[0]), ("b", PHRASES[1])):
-            assert audio_of(client, context) == (await own_speech(server, [f"{text} "]))[0]
+            assert audio_of(client, context) == (await own_speech(server.socket_url, [f"{text} "]))[0]
             assert sum(map(is_final, of_context(client, context))) == 1
 
     run_wire(server, AUTO, test)
@@ -173,8 +173,8 @@ def test_settings_apply_from_the_next_text_on(server: RunningServer) -> None:
         await client.send(text=PHRASES[0], context_id="c", flush=True)
         await client.send(context_id="c", close_context=True)
         await client.until(is_final)
-        usual, _ = await own_speech(server, [f"{PHRASES[0]} "])
-        fast, _ = await own_speech(server, [f"{PHRASES[0]} "], speed=2)
+        usual, _ = await own_speech(server.socket_url, [f"{PHRASES[0]} "])
+        fast, _ = await own_speech(server.socket_url, [f"{PHRASES[0]} "], speed=2)
         assert audio_of(client, "c") == usual + fast
 
     run_wire(server, AUTO, test)
@@ -208,7 +208,7 @@ def test_stream_input_ends_with_an_empty_text(server: RunningServer, chunks: tup
             await client.until(lambda _: False)
         assert closed.value.rcvd
         assert closed.value.rcvd.code == 1000
-        audio = (await own_speech(server, ["".join(chunks)]))[0] if chunks else b""
+        audio = (await own_speech(server.socket_url, ["".join(chunks)]))[0] if chunks else b""
         assert len(audio_of(client, None)) == len(audio)
         assert client.events[-1] == {"audio": None, "isFinal": True}
         assert [word for word, _ in words_of(client, None)] == "".join(chunks).split()
@@ -225,7 +225,9 @@ def test_a_dialogue_has_the_voice_of_each_input(server: RunningServer) -> None:
         await client.send(context_id="c", inputs=[*inputs, inputs[0]])
         await client.send(context_id="c", close_context=True)
         assert (await client.until(is_final))["context_id"] == "c"
-        first, second = [(await own_speech(server, [f"{each['text']} "], voice=each["voice_id"]))[0] for each in inputs]
+        first, second = [
+            (await own_speech(server.socket_url, [f"{each['text']} "], voice=each["voice_id"]))[0] for each in inputs
+        ]
         events = [event for event in client.events if event["context_id"] == "c"]
         assert b"".join(base64.b64decode(event.get("audio") or "") for event in events) == first + second + first
         chars = "".join("".join(event["alignment"]["chars"]) for event in events if event.get("alignment"))
@@ -356,7 +358,7 @@ def test_mp3_is_one_stream_of_each_context(server: RunningServer) -> None:
 
 def close_in(server: RunningServer, path: str, messages: list[Message], until: Callable[[], bool]) -> None:
     async def run(n_messages: int) -> None:
-        async with wire(server, path) as client:
+        async with wire(server.socket_url, path) as client:
             for message in messages[:n_messages]:
                 await client.send(**message)
 
@@ -390,7 +392,7 @@ def test_samples_of_all_contexts_are_their_own(server: RunningServer) -> None:
             await client.until(is_final)
         for context, text in texts.items():
             samples = np.frombuffer(audio_of(client, context), "<i2")
-            own = np.frombuffer((await own_speech(server, [text]))[0], "<i2")
+            own = np.frombuffer((await own_speech(server.socket_url, [text]))[0], "<i2")
             assert np.array_equal(samples, own)
 
     run_wire(server, AUTO, test)

@@ -1,5 +1,6 @@
 """Cartesia's API: WS /tts/websocket with contexts and times, POST /tts/bytes and /tts/sse, GET /voices."""
 
+import struct
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from fastapi.responses import Response
 from pydantic import Field, ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from tutti.audio.pcm import UNKNOWN_SIZE
 from tutti.errors import InvalidInput, TuttiError, UnknownFormat, UnknownVoice, did_you_mean
 from tutti.server.aliases import Aliases, voice_label
 from tutti.server.encoding import OpenStream, PieceEncoder
@@ -40,6 +42,7 @@ from tutti.text.language import find_language
 from tutti.text.visemes import ipa
 from tutti.voices import NAMES, TRAITS, gender
 
+IEEE_FLOAT = 3  # the tag of 32-bit numbers in a WAV file
 MAX_BUFFER_DELAY_MS = 3000  # after which text is spoken that is no sentence yet, as Cartesia does by default
 SPEEDS = {"slowest": 0.6, "slow": 0.8, "normal": 1.0, "fast": 1.2, "fastest": 1.5}
 FIELD_NAMES = {
@@ -61,16 +64,26 @@ class OutputFormat(Options):
 
     @property
     def is_float(self) -> bool:
-        """Whether raw samples are 32-bit numbers: 16-bit integers are made, and sent as those."""
-        return self.container == "raw" and self.encoding == "pcm_f32le"
+        """Whether samples are 32-bit numbers: 16-bit integers are made, and sent as those."""
+        return self.container in ("raw", "wav") and self.encoding == "pcm_f32le"
 
     @property
     def name(self) -> str:
-        if self.container == "raw":
+        if self.container == "raw" or self.is_float:
             return encoding_format(self.encoding or "pcm_s16le", "output_format")
         if self.container == "wav" and self.encoding not in (None, "pcm_s16le"):
-            raise UnknownFormat("WAV has pcm_s16le here; for pcm_f32le ask for raw audio", param="output_format")
+            raise UnknownFormat("WAV has pcm_s16le or pcm_f32le here", param="output_format")
         return self.container
+
+    @property
+    def header(self) -> bytes:
+        """The header of a WAV file of 32-bit numbers; its length is open, as in all that is streamed."""
+        if self.container != "wav":
+            return b""
+        rate = self.sample_rate or SAMPLE_RATE
+        layout = struct.pack("<IHHIIHH", 16, IEEE_FLOAT, 1, rate, 4 * rate, 4, 32)
+        size = struct.pack("<I", UNKNOWN_SIZE)
+        return b"RIFF" + size + b"WAVEfmt " + layout + b"data" + size
 
 
 class GenerationConfig(Options):
@@ -284,7 +297,8 @@ def voice_fields(name: str) -> dict[str, Any]:
     }
 
 
-async def _floats(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _floats(pieces: AsyncIterator[bytes], header: bytes) -> AsyncIterator[bytes]:
+    yield header
     async for piece in pieces:
         yield to_float(piece)
 
@@ -322,7 +336,7 @@ def _sse_error(error: dict[str, Any]) -> bytes:
 
 def cartesia_routes(service: Service) -> APIRouter:
     routes = APIRouter(tags=["cartesia"])
-    voices = [voice_fields(name) for name in NAMES]
+    names = list(NAMES)
 
     @routes.post("/tts/bytes", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def speak(request: Request, body: GenerationBody) -> Response:
@@ -333,8 +347,9 @@ def cartesia_routes(service: Service) -> APIRouter:
                 return await streamed_response(service, request, speech_request)
             stream = await start_stream(service, request, speech_request.without_words())
         encoder = await start_encoder(service, stream)
-        pieces = _floats(audio_pieces(stream, encoder))
+        pieces = _floats(audio_pieces(stream, encoder), body.format.header)
         media_type = encoder.content_type.replace("audio/pcm", "audio/pcm;encoding=f32le")
+        media_type = "audio/wav" if body.format.header else media_type
         return streaming_response(service, request, stream, encoder, pieces, media_type)
 
     @routes.post("/tts/sse", response_class=Response, responses={**EVENTS, **error_responses(404)})
@@ -354,9 +369,12 @@ def cartesia_routes(service: Service) -> APIRouter:
         return voice_fields(voice_id)
 
     @routes.get("/voices")
-    async def list_voices() -> dict[str, Any]:
-        """Every voice, in Cartesia's form."""
-        return {"data": voices, "has_more": False, "next_page": None}
+    async def list_voices(starting_after: str = "", limit: int = len(NAMES)) -> dict[str, Any]:
+        """The voices after one, in Cartesia's form: its SDKs ask for pages until one is empty."""
+        first = names.index(starting_after) + 1 if starting_after in names else 0
+        page = names[first : first + max(0, limit)]
+        has_more = first + len(page) < len(names)
+        return {"data": [voice_fields(name) for name in page], "has_more": has_more, "next_page": None}
 
     @routes.websocket("/tts/websocket")
     async def stream(websocket: WebSocket) -> None:

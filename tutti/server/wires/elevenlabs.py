@@ -47,6 +47,8 @@ MAX_CHARACTERS = 1_000_000_000  # that a subscription names; nothing is counted
 SUBSCRIPTION = {
     **{"tier": "self-hosted", "status": "active", "currency": None, "billing_period": None},
     **{"character_count": 0, "character_limit": MAX_CHARACTERS, "max_character_limit_extension": None},
+    **{"max_credit_limit_extension": 0, "professional_voice_slots_used_in_workspace": 0},
+    **{"current_overage": {"amount": "0", "currency": "usd"}},
     **{"can_extend_character_limit": False, "allowed_to_extend_character_limit": False},
     **{"voice_slots_used": 0, "voice_limit": 0, "max_voice_add_edits": None, "voice_add_edit_counter": 0},
     **{"professional_voice_slots_used": 0, "professional_voice_limit": 0, "has_open_invoices": False},
