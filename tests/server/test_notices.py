@@ -204,8 +204,8 @@ def test_normalization_options_are_obeyed(tones: RunningServer, options: dict[st
 
 
 def test_unknown_normalization_options_are_named(tones: RunningServer) -> None:
-    answer = tones.speak(normalization_options={"normalize": True, "emoji_normalization": True, "x y": True})
-    names = "normalization_options.emoji_normalization, normalization_options.x y"
+    answer = tones.speak(normalization_options={"normalize": True, "tone_normalization": True, "x y": True})
+    names = "normalization_options.tone_normalization, normalization_options.x y"
     assert answer.headers["x-ignored"] == names
 
 

@@ -120,7 +120,9 @@ class SpeechFields(Options):
         None, description="blocks of code in Markdown; default: the server's"
     )
     normalization_options: Switches | None = Field(
-        None, description=f"switches, all on by default: {' '.join(NORMALIZATIONS)}", examples=[{"normalize": True}]
+        None,
+        description=f"switches, on but for emoji_normalization: {' '.join(NORMALIZATIONS)}",
+        examples=[{"normalize": True}],
     )
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
     volume_multiplier: float | None = Field(None, ge=0, le=4)

@@ -77,7 +77,8 @@ def _sentences(
         if options.code_blocks == "skip" and not has_skipped and has_block(aligned.text):
             has_skipped = True
             notices = (*notices, SKIP_NOTICE)
-        cleaned = clean(aligned, code, options.code_blocks)
+        emoji_names = options.normalization.emoji_normalization
+        cleaned = clean(aligned, code, options.code_blocks, emoji_names=emoji_names)
         new = [notice for notice in tag_notices(aligned.text) if notice not in noticed]
         noticed.update(new)
         yield Pronunciation((), cleaned.dropped, notices=(*notices, *new)), 0.0

@@ -9,6 +9,7 @@ from unicodedata import category, combining, is_normalized, normalize
 from tutti.text import latex, markdown
 from tutti.text.aligned_text import AlignedText
 from tutti.text.options import CodeBlocks
+from tutti.text.symbol_names import EMOTICON, symbol_name
 
 MAX_COMBINING = 30  # marks on one letter, as in Unicode's stream-safe text; more would make composing quadratic
 
@@ -21,22 +22,32 @@ class CleanText:
     dropped: tuple[str, ...] = ()
 
 
-def clean(text: str | AlignedText, language: str = "en-us", code_blocks: CodeBlocks = "announce") -> CleanText:
-    """Remove what has no sound: emoji are reported as dropped, invisible characters and markup are not."""
+def clean(
+    text: str | AlignedText, language: str = "en-us", code_blocks: CodeBlocks = "announce", *, emoji_names: bool = False
+) -> CleanText:
+    """Remove what has no sound. Emoji, emoticons and boxes are reported as dropped, invisible signs and markup are not.
+
+    With `emoji_names` emoji and emoticons are written by name, in English.
+    """
     aligned = AlignedText.of(text) if isinstance(text, str) else text
-    dropped: tuple[str, ...] = ()
+    english = language.startswith("en-")
+    dropped: list[str] = _TASK_BOX.findall(aligned.text) if "[" in aligned.text else []
     if not aligned.text.isascii():
-        aligned, dropped = _drop_symbols(_compose(aligned))
+        aligned = _compose(aligned)
+        aligned = aligned.sub(_STARS, _count_stars) if english else aligned
+        aligned = _drop(aligned.sub(_BULLET, lambda match: f"{match[1]}•"), _SYMBOLS, dropped, emoji_names and english)
         aligned = aligned.sub(_STYLED_LETTER, lambda match: normalize("NFKC", match[0]))
         aligned = _translate(aligned, _PUNCTUATION).sub(_EN_DASH, _dash)
     aligned = _translate(aligned.sub(_CRLF, "\n"), _LINE_BREAKS)
     aligned = aligned.sub(_INVISIBLE, "").sub(_DOTS, "…").sub(_DOUBLE_HYPHEN, "—")
     aligned = latex.read_formulas(_translate(aligned, _SPACES), language)
-    return CleanText(markdown.strip_markdown(aligned, code_blocks, language), dropped)
+    if EMOTICON.search(aligned.text):
+        aligned = _drop(aligned, EMOTICON, dropped, emoji_names and english)
+    return CleanText(markdown.strip_markdown(aligned, code_blocks, language), tuple(dropped))
 
 
 _EMOJI_PART = (
-    "(?:[\U0001f000-\U0001fbff\u2600-\u27bf\u2b00-\u2bff\u231a\u231b\u23e9-\u23fa\u25a0-\u25ff\u2500-\u259f"
+    "(?:[\U0001f000-\U0001fbff\u2600-\u266c\u2670-\u27bf\u2b00-\u2bff\u231a\u231b\u23e9-\u23fa\u25a0-\u25ff\u2500-\u259f"
     "\u24c2\u3030\u303d\u3297\u3299\u2194-\u2199\u21a9\u21aa]\ufe0f?[\U0001f3fb-\U0001f3ff]?)"
 )
 _SYMBOL = re.compile(
@@ -46,6 +57,10 @@ _SYMBOL = re.compile(
     "|[\ud800-\udfff\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]"  # surrogates, private use, replacement character
 )
 _SYMBOLS = re.compile(f"(?:{_SYMBOL.pattern})++")
+_STARS = re.compile(
+    "(?P<full>[★⭐]\ufe0f?){2,10}(?P<empty>☆{0,9})|(?P<one>[★⭐]\ufe0f?)(?P<none>☆{1,9})"
+)  # of a review
+_TASK_BOX = re.compile(r"(?m)^[ \t]*+[-*+•][ \t]++(\[[ xX]\])[ \t]")
 _BULLET = re.compile("(?m)^([ \t]*)[▪▫■□●○◦▶►➤➢❖✦]\ufe0f?(?=[ \t])")
 # Letters in another form: full width, mathematical, ligatures, Roman numerals of one character.
 _STYLED_LETTER = re.compile(
@@ -115,16 +130,24 @@ def _clusters(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-def _drop_symbols(aligned: AlignedText) -> tuple[AlignedText, tuple[str, ...]]:
-    dropped: list[str] = []
+def _drop(aligned: AlignedText, pattern: re.Pattern[str], dropped: list[str], by_name: bool) -> AlignedText:
+    """Remove symbols and add them to `dropped`; with `by_name` write those that have a name by it."""
 
     def drop(match: re.Match[str]) -> str:
-        dropped.extend(map(_printable, _SYMBOL.findall(match[0])))
+        symbols = _SYMBOL.findall(match[0]) or [match[0]]
+        names = {symbol: symbol_name(symbol) if by_name else "" for symbol in symbols}
+        dropped.extend(_printable(symbol) for symbol in symbols if not names[symbol])
         before, after = aligned.text[match.start() - 1 : match.start()], aligned.text[match.end() : match.end() + 1]
+        if words := ", ".join(filter(None, names.values())):
+            return f"{' ' if before and not before.isspace() else ''}{words}{' ' if after.isalnum() else ''}"
         return " " if before.isalnum() and after.isalnum() else ""
 
-    aligned = aligned.sub(_BULLET, lambda match: f"{match[1]}•")
-    return aligned.sub(_SYMBOLS, drop), tuple(dropped)
+    return aligned.sub(pattern, drop)
+
+
+def _count_stars(match: re.Match[str]) -> str:
+    n, n_empty = match[0].count("★") + match[0].count("⭐"), match[0].count("☆")
+    return f"{n} out of {n + n_empty} stars" if n_empty else f"{n} stars"
 
 
 @lru_cache(4096)

@@ -19,6 +19,7 @@ class Normalization(NamedTuple):
     optional_pluralization_normalization: bool = True  # item(s)
     phone_normalization: bool = True
     replace_remaining_symbols: bool = True
+    emoji_normalization: bool = False  # emoji and emoticons by name
 
 
 ALL_ON = Normalization()

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tutti.text import vocab
-from tutti.text.aligned_text import PLACEHOLDER, AlignedText
+from tutti.text.aligned_text import LETTER_A, PLACEHOLDER, AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p import capitals, homographs, phonology, suffixes, tagger
 from tutti.text.g2p.alphabet import ALIASES, FOLDS, LETTER_NAMES, SIGN_NAMES
@@ -73,6 +73,8 @@ class English:
                 )
                 if not sound:
                     unknown = tuple(symbol for symbol in tokens[k] if not symbol.isspace())
+                elif not token.isascii():
+                    unknown += _unsaid_letters(token)
             dropped = unknown + dropped
             phonemes.append(sound)
             before_vowel = _starts_with_vowel(sound, before_vowel)
@@ -275,6 +277,13 @@ _SOUNDS = phonology.VOWELS | phonology.CONSONANTS
 
 def _starts_with_vowel(phonemes: str, otherwise: bool | None) -> bool | None:
     return next((symbol in phonology.VOWELS for symbol in phonemes if symbol in _SOUNDS), otherwise)
+
+
+def _unsaid_letters(token: str) -> tuple[str, ...]:
+    """Return the letters of other alphabets in a word, which have no sound there; a Greek letter alone has its name."""
+    letters = [letter for letter in _fold(token) if letter.isalpha() and letter != LETTER_A]
+    mixed = any(map(str.isascii, letters))
+    return tuple(one for one in letters if not one.isascii() and (mixed or one.lower() not in LETTER_NAMES))
 
 
 def _fold(token: str) -> str:

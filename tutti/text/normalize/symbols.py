@@ -19,8 +19,16 @@ _SIGNS = {
     "∂": "partial", "∆": "delta", "∈": "in", "→": "to", "⇒": "implies", "←": "from", "↔": "to and from", "&": "and",
     "@": "at", "#": "hash", "~": "about", "§": "section", "¶": "paragraph", "©": "copyright", "®": "registered",
     "™": "trademark", "^": "to the", "%": "percent", "‰": "per mille", "°": "degrees", "º": "degrees",
-    "\\": "backslash", "µ": "micro", "•": "", "_": "", "|": "", "*": "", "†": "", "‡": "", "{": "", "}": "",
-    "¬": "not", "∧": "and", "∨": "or",
+    "\\": "backslash", "µ": "micro", "•": "", "_": "", "|": "", "*": "", "{": "", "}": "",
+    "¬": "not", "∧": "and", "∨": "or", "♭": "flat", "♯": "sharp", "♮": "natural", "∇": "nabla", "∀": "for all",
+    "∃": "there exists", "∄": "there does not exist", "∅": "the empty set", "∪": "union", "∩": "intersection",
+    "⊂": "subset of", "⊆": "subset of or equal to", "⊃": "superset of", "⊇": "superset of or equal to",
+    "∉": "not in", "∏": "the product of", "∝": "proportional to", "∠": "angle", "⊥": "perpendicular to",
+    "∥": "parallel to", "≡": "equivalent to", "≅": "congruent to", "≪": "much less than", "≫": "much greater than",
+    "∴": "therefore", "∵": "because", "⇔": "if and only if", "⇐": "is implied by", "↦": "maps to", "↑": "up",
+    "↓": "down", "⊕": "circled plus", "⊗": "circled times", "∘": "composed with", "‱": "per ten thousand",
+    "℗": "sound recording copyright", "℠": "service mark", "⌘": "command", "⌥": "option", "⇧": "shift",
+    "⌃": "control", "⎋": "escape", "⌫": "delete", "⇥": "tab", "№": "number", "℞": "prescription",
 }  # fmt: skip
 _GREEK_NAMES = str.split(
     "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega gamma "
