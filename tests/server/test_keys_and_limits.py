@@ -150,3 +150,20 @@ def test_only_a_configured_origin_may_call(fake_engine: FakeEngine) -> None:
             assert (response.headers.get("access-control-allow-origin") == origin) == allowed
             response = server.post("/tts", {"text": "deep"}, headers={"origin": origin, "authorization": "Bearer k"})
             assert ("access-control-allow-origin" in response.headers) == allowed
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("origin", ["chrome-extension://abcdefghijklmnop", "null", "http://localhost:3000"])
+def test_extensions_and_local_files_may_be_listed(fake_engine: FakeEngine, origin: str) -> None:
+    asked = {
+        "origin": origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+    }
+    with serving(fake_engine, cors_origins=origin) as server:
+        preflight = server.clients[0].request("OPTIONS", "/dev/captioned_speech", headers={"origin": origin, **asked})
+        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, origin)
+        response = server.post("/dev/captioned_speech", {"input": "deep"}, headers={"origin": origin})
+        assert (response.status_code, response.headers["access-control-allow-origin"]) == (200, origin)
+        refused = server.post("/dev/captioned_speech", {"input": "deep"}, headers={"origin": "https://other.example"})
+        assert_error(refused, 403, "origin_not_allowed")
