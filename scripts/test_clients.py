@@ -7,6 +7,7 @@ name that does not exist. The exit code is 1 if a check fails. Without --url a s
 """
 
 import argparse
+import asyncio
 import json
 import os
 import re
@@ -25,12 +26,15 @@ from urllib.request import Request, urlopen
 
 from tests.third_party.packages import Unreachable, base_python, npm, pip, version
 from tests.third_party.process import ROOT, tone_server
+from tests.wires import own_speech
 
 PAGES = ROOT / "docs" / "integrations"
 SERVER_URL, WYOMING_PORT, BRIDGE_PORT = "http://localhost:8880", "10200", "10300"  # as the pages write them
 TEXT = "All voices, one pass."
 LONG = "The old bridge stands still under the water tonight and runs deep. " * 20
 TIMEOUT_S = 180
+PROGRAM_S = 600
+PROGRAM_FILES = ROOT / "tests" / "third_party" / "programs"
 COLUMNS = ("client", "version", "checked", "result", "seconds")
 
 
@@ -73,11 +77,23 @@ class NotInstalled(Exception):
     """This machine lacks something that the client needs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program of tests/third_party/programs, which prints `ok` or `failed` and a name for each of its checks."""
+
+    file: str
+    packages: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.file.partition(".")[0].replace("_", "-")
+
+
 CLIENTS = (
     Client("openai-python", ("openai>=3,<4",), streams=True),
     Client("elevenlabs", ("elevenlabs>=2.50,<3",), streams=True),
-    Client("livekit", ("livekit-plugins-openai>=1.8,<2",), streams=True),
-    Client("pipecat", ("pipecat-ai[openai]>=1.14,<2",), streams=True, typo=("kokoro", "kokoros")),
+    Client("livekit", ("livekit-plugins-cartesia>=1.8,<2",), streams=True, one_request=False, typo=None),
+    Client("pipecat", ("pipecat-ai[cartesia]>=1.14,<2",), streams=True, one_request=False),
     Client("litellm", ("litellm>=1.100,<2",)),
     Client("openai-agents", ("openai-agents[voice]>=0.24,<1",), streams=True),
     Client("openai-node", ("openai@6",), streams=True, node=True),
@@ -86,6 +102,21 @@ CLIENTS = (
     Client("vercel-ai-sdk", ("ai@7", "@ai-sdk/openai@4", "node@22"), node=True),
     Client("home-assistant", ("wyoming>=1.7.2,<2",), streams=True, one_request=False, typo=None),
     Client("wyoming-openai", ("wyoming-openai>=0.8,<1",), one_request=False, typo=None, python="3.12", bridge=True),
+)
+
+
+SERVICES = ("elevenlabs", "cartesia", "deepgram")
+PROGRAMS = (
+    Program("livekit_services.py", tuple(f"livekit-plugins-{name}>=1.8,<2" for name in (*SERVICES, "azure"))),
+    Program("pipecat_services.py", ("pipecat-ai[cartesia,deepgram,elevenlabs]>=1.14,<2",)),
+    Program("sdk_python.py", ("elevenlabs>=2.50,<3", "cartesia>=4.2,<5", "deepgram-sdk>=7.16,<8")),
+    Program("sdk_node.mjs", ("@elevenlabs/elevenlabs-js@2", "@cartesia/cartesia-js@4", "@deepgram/sdk@5", "ws@8")),
+)
+# Each becomes one phrase in every agent framework.
+SENTENCES = (
+    "The old bridge stands still under the water tonight. ",
+    "It runs deep below the quiet harbour town. ",
+    "Nobody knows how long the rain will last. ",
 )
 
 
@@ -101,6 +132,10 @@ def main() -> int:
         for client in CLIENTS:
             if not arguments.only or client.page in arguments.only:
                 rows.append(check_client(client, target))
+                print(*rows[-1].cells(), sep=" | ", flush=True)
+        for program in PROGRAMS:
+            if not arguments.only or program.name in arguments.only:
+                rows.append(check_program(program, target))
                 print(*rows[-1].cells(), sep=" | ", flush=True)
     lines = (COLUMNS, ("---",) * 5, *(row.cells() for row in rows))
     table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
@@ -140,6 +175,50 @@ def check_client(client: Client, target: Target) -> Row:
     except Exception as error:  # noqa: BLE001
         result = f"FAILED: {' '.join(str(error).split())[-300:]}"
     return Row(client.page, installed, ", ".join(checked) or "-", result, time.monotonic() - started)
+
+
+def check_program(program: Program, target: Target) -> Row:
+    """Run a program with its packages; it checks the services of other companies against our own socket."""
+    started, checked, installed = time.monotonic(), list[str](), "-"
+    try:
+        is_node = program.file.endswith(".mjs")
+        if is_node and shutil.which("npm") is None:
+            raise NotInstalled("npm is not installed")
+        folder = npm(*program.packages) if is_node else pip(*program.packages)
+        installed = version(folder, re.split(r"[<>=\[]|(?<!^)@", program.packages[0])[0])
+        started = time.monotonic()
+        file = PROGRAM_FILES / program.file
+        if is_node:  # it looks for packages beside the file
+            file = Path(shutil.copy(file, folder))
+        env = {"OWN": json.dumps(own_speech_of(target.url)), "TONE_PID": str(target.pid or 0)}
+        env = {**os.environ, **env, "PYTHONPATH": str(folder)}
+        command = ["node" if is_node else base_python(), str(file), target.url]
+        done = subprocess.run(
+            command,
+            env={**env, "PYTHONPATH": str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=PROGRAM_S,
+            check=False,
+        )
+        lines = [line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line]
+        checked = [name for result, name in lines if result == "ok"]
+        failed = [name for result, name in lines if result == "failed"]
+        if failed or not checked or done.returncode:
+            raise AssertionError("; ".join(failed) or done.stderr[-300:])
+        result = "ok"
+    except (NotInstalled, Unreachable) as reason:
+        result = f"skipped: {reason}"
+    except Exception as error:  # noqa: BLE001
+        result = f"FAILED: {' '.join(str(error).split())[-300:]}"
+    return Row(program.name, installed, ", ".join(checked) or "-", result, time.monotonic() - started)
+
+
+def own_speech_of(url: str) -> dict[str, object]:
+    """Return text, words and length of the sentences over our own socket, each flushed."""
+    audio, words = asyncio.run(own_speech(url.replace("http", "ws", 1), SENTENCES))
+    text = "".join(SENTENCES).strip()
+    return {"text": text, "sentences": SENTENCES, "seconds": len(audio) / 48_000, "words": words}
 
 
 # -- the checks ----------------------------------------------------------------------------------------------------
