@@ -334,7 +334,8 @@ def _page_code(client: Client, target: Target, run: Run) -> Iterator[str]:
     """Yield the page's code with the addresses of this run; start its bridge service if it has one."""
     page = (PAGES / f"{client.page}.md").read_text()
     (code,) = re.findall(r"```(?:python|js)\n(.*?)```", page, re.DOTALL)
-    code = code.replace(SERVER_URL, target.url)
+    for scheme in ("http", "ws"):
+        code = code.replace(SERVER_URL.replace("http", scheme), target.url.replace("http", scheme))
     if WYOMING_PORT in code:
         if target.wyoming_port is None:
             raise NotInstalled("the server has no Wyoming port")
