@@ -108,6 +108,11 @@ def test_other_brackets_are_text(text: str, said: str) -> None:
     assert {chunk.inline_style.emotion for chunk in read(text)} == {None}
 
 
+def test_html_is_removed_without_a_notice() -> None:
+    assert words(read("H<sub>2</sub> <mark>so</mark> <b>it</b> <s>is</s>"))[-3:] == ["so", "it", "is"]
+    assert notices("H<sub>2</sub>O <mark>so</mark> <b>it</b> <s>is</s>") == []
+
+
 def test_a_link_and_a_pronunciation_are_no_tags() -> None:
     assert emotions("a [sad](https://x.y/z) b") == [("a", None), ("sad", None), ("b", None)]
     assert words(read("a [sad](/sˈæd/) b"))[1] == "sˈæd"

@@ -75,7 +75,7 @@ RATES = {
     **dict.fromkeys(("quickly", "rapidly", "rushed", "hurriedly", "speeds up", "extremely fast", "faster"), 1.25),
     **dict.fromkeys(("slowly", "drawn out", "deliberately", "slows down", "extremely slow", "slower"), 0.75),
 }
-IN_SSML = ("emphasis", "prosody", "voice", "say-as", "phoneme", "sub", "lang", "audio", "speak", "mark")
+IN_SSML = ("emphasis", "prosody", "voice", "say-as", "phoneme", "lang", "speak")  # and in no HTML
 _SOUND_TAGS = "laugh|laughs|laughter|chuckle|giggle|sigh|cough|sniffle|sniff|groan|yawn|gasp|breath|clear_throat"
 TAG = re.compile(
     r"(?<![\w)\[!])\[(?P<words>[A-Za-z][A-Za-z',_ -]{1,60})\](?![(:\]])"
