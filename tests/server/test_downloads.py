@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -235,7 +236,17 @@ def test_the_times_of_ssml_have_no_tags(tones: RunningServer) -> None:
     assert spoken.endswith("bridge.")
 
 
-def test_events_and_captions_name_the_option_as_ignored(server: RunningServer) -> None:
+def test_events_name_the_option_as_ignored(server: RunningServer) -> None:
     assert server.speak(stream_format="sse", return_download_link=True).headers["x-ignored"] == "return_download_link"
-    body = {"input": SHORT, "return_download_link": True}
-    assert server.post("/dev/captioned_speech", body).headers["x-ignored"] == "return_download_link"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_audio_of_captions_can_be_stored(server: RunningServer, stream: bool) -> None:
+    body = {"input": LONG, "stream": stream, "response_format": "mp3", "return_download_link": True}
+    response = server.post("/dev/captioned_speech", {**body, "return_timing": True})
+    assert "x-ignored" not in response.headers
+    lines = [json.loads(line) for line in response.text.strip().split("\n")]
+    audio = b"".join(b64decode(line["audio"]) for line in lines)
+    assert server.get(response.headers["x-download-path"]).content == audio
+    parts = server.get(response.headers["x-timing-path"]).json()["chunks"]
+    assert " ".join(part["text"] for part in parts).split() == LONG.split()

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from tutti import __version__
+from tutti.server.downloads import Downloads
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.stack import add_middleware
@@ -60,6 +61,7 @@ def create_app(
     keys = ApiKeys(settings.api_keys)
     jobs = make_jobs(service)
     spans = open_spans(os.environ)
+    downloads = Downloads(settings.data / "downloads")
 
     async def warm() -> None:
         await engine.start()
@@ -91,10 +93,10 @@ def create_app(
     )
     application.state.service = service
     for routes in (
-        speech_routes(service),
+        speech_routes(service, downloads),
         discovery_routes(service),
         tts_routes(service),
-        dev_routes(service),
+        dev_routes(service, downloads),
         elevenlabs_routes(service),
         elevenlabs_sockets(service, keys),
         cartesia_routes(service),

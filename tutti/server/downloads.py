@@ -6,8 +6,8 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_urlsafe
@@ -15,11 +15,13 @@ from typing import Any, BinaryIO
 
 from fastapi.responses import Response
 
-from tutti.audio import Format
+from tutti.audio import Format, find_format
 from tutti.server.encoding import PieceEncoder
+from tutti.server.errors import rename_param
 from tutti.server.notices import add_notice
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import StreamedAudio, Tee
+from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
 from tutti.speech import SAMPLE_RATE, Speech, Timing
 from tutti.text.marks import strip_marks
@@ -56,6 +58,21 @@ class Downloads:
         self._make_room()
         name = f"{token_urlsafe(16)}{format.suffixes[0]}"
         return Download(format, self._recording(name), self._recording(f"{name}{TIMES}") if with_times else None)
+
+    @contextmanager
+    def storing(self, request: SpeechRequest, body: SpeechBody) -> Iterator["Download"]:
+        """Begin to store the speech of a request as its body asks for; nothing stays if the block fails."""
+        format = request.format
+        if body.download_format is not None:
+            with rename_param(format="download_format"):
+                format = find_format(body.download_format)
+        format.rate(request.sample_rate)
+        download = self.begin(format, with_times=bool(body.return_timing))
+        try:
+            yield download
+        except BaseException:
+            download.discard()
+            raise
 
     def _recording(self, name: str) -> "AudioRecording":
         self._made_s[name] = self._clock()

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from tutti.admission.refusals import Refusals
 from tutti.process.link import Link
+from tutti.server.downloads import Downloads
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.front.messages import (
     Beat,
@@ -54,7 +55,7 @@ def create_speech_app(engine: EngineProtocol, settings: Settings, registry: Coll
 
     application = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     application.state.service = service
-    for routes in (speech_routes(service), tts_routes(service)):
+    for routes in (speech_routes(service, Downloads(settings.data / "downloads")), tts_routes(service)):
         application.router.routes += routes.routes
     add_middleware(application, service, ApiKeys(settings.api_keys), registry, Spans())
     return application

@@ -13,7 +13,7 @@ from tutti.audio import find_format
 from tutti.errors import InvalidInput
 from tutti.server.aliases import resolve_name, resolve_voice
 from tutti.server.disconnect import cancel_on_disconnect
-from tutti.server.downloads import MAX_STEM, UNSAFE
+from tutti.server.downloads import MAX_STEM, UNSAFE, Downloads
 from tutti.server.encoding import OpenStream, PieceEncoder, WholeAudio
 from tutti.server.errors import TooLarge, rename_param
 from tutti.server.notices import MAX_NOTICES, ignored_headers, notice_fields
@@ -21,6 +21,7 @@ from tutti.server.openapi import AUDIO, CAPTIONS, VOICE_FILE, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import (
     Pieces,
+    Tee,
     WholeResponse,
     audio_headers,
     base64_text,
@@ -61,17 +62,28 @@ MAX_SYMBOLS = 100_000  # phonemes of one request, two hours of speech; as marks 
 MAX_PHONEMIZED = 100_000  # characters: the answer is many times as long, and is held in memory
 
 
-def dev_routes(service: Service) -> APIRouter:
+def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
     routes = APIRouter(tags=["captions and phonemes"])
 
     @routes.post("/dev/captioned_speech", response_class=JSONResponse, responses={**CAPTIONS, **error_responses(404)})
     async def captioned_speech(request: Request, body: CaptionBody) -> Response:
         """Audio and the times of its words: lines of JSON, or one object if `stream` is false."""
-        speech_request = body.speech_request(service.aliases)
-        speech_request = name_unused(speech_request, body, *DOWNLOAD_OPTIONS, "stream_format")
+        unused = () if body.return_download_link else DOWNLOAD_OPTIONS
+        speech_request = name_unused(body.speech_request(service.aliases), body, *unused, "stream_format")
+        if not body.return_download_link:
+            return await captions(request, body, speech_request)
+        with downloads.storing(speech_request, body) as download:
+            tee = download.tee(service, speech_request, audio=True)
+            response = await captions(request, body, speech_request, tee)
+        download.announce(response)
+        return response
+
+    async def captions(
+        request: Request, body: CaptionBody, speech_request: SpeechRequest, tee: Tee = lambda speeches: speeches
+    ) -> Response:
         times = body.times | {"word"} if body.return_timestamps is not False else body.times - {"word"}
         times |= {"voice"} if body.allow_voice_tags else set()
-        stream = await start_stream(service, request, speech_request)
+        stream = await start_stream(service, request, speech_request, tee)
         if body.stream is False:
             whole = await finish_stream(service, request, stream)
             headers = audio_headers(service, speech_request, whole.first, whole.encode_s, whole.unspoken)

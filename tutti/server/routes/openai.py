@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
 from tutti.admission.ticket import Delivery
-from tutti.audio import find_format, format_of_file
+from tutti.audio import format_of_file
 from tutti.server.aliases import MODELS, find_checkpoint, voice_label
 from tutti.server.dialogue import DialogueBody
 from tutti.server.downloads import TIMES, Downloads, shown_name
@@ -32,9 +32,8 @@ from tutti.voices import GRADES, NAMES, TRAITS, gender
 CREATED = 1_735_689_600  # Unix time of 2025-01-01, when Kokoro 1.0 was new
 
 
-def speech_routes(service: Service) -> APIRouter:
+def speech_routes(service: Service, downloads: Downloads) -> APIRouter:
     routes = APIRouter(tags=["speech"], route_class=BodyRoute)
-    downloads = Downloads(service.settings.data / "downloads")
 
     @routes.post("/v1/audio/speech", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def speech(request: Request, body: SpeechBody) -> Response:
@@ -60,26 +59,16 @@ def speech_routes(service: Service) -> APIRouter:
 
     async def stored(request: Request, body: SpeechBody, speech_request: SpeechRequest) -> Response:
         """Speak a text and store its audio, and the times of its parts if they are asked for. Nothing is cached."""
-        if body.download_format is None:
-            format = speech_request.format
-        else:
-            with rename_param(format="download_format"):
-                format = find_format(body.download_format)
-        format.rate(body.sample_rate)
-        download = downloads.begin(format, with_times=bool(body.return_timing))
-        is_copy = format is not speech_request.format
-        wanted = speech_request if download.times else speech_request.without_words()
-        try:
+        with downloads.storing(speech_request, body) as download:
+            is_copy = download.format is not speech_request.format
             tee = download.tee(service, speech_request, audio=is_copy)
+            wanted = speech_request if download.times else speech_request.without_words()
             if body.stream is False:
                 delivery: Delivery = "live" if speech_request.urgent else "whole"
                 stream = await start_stream(service, request, wanted, tee, delivery)
                 response = await finished_response(service, request, stream)
             else:
                 response = await raw_response(service, request, await start_stream(service, request, wanted, tee))
-        except BaseException:
-            download.discard()
-            raise
         if not is_copy:
             download.record(response)
         download.announce(response)
