@@ -1,4 +1,4 @@
-"""The gates of the light vocoder pass an equal model, and catch every kind of difference."""
+"""The gates of the light networks pass an equal model, and catch every kind of difference."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +11,7 @@ from training.verify.held_out import held_out_rows
 from training.verify.light import LightGates, LightVerification, RowMeasures, light_checks
 from training.verify.meters import Meters
 from training.verify.recordings import Recordings
+from training.verify.text import TextGates, TextVerification, text_checks
 from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
 from tutti.speech import Frames, Samples, Span, Utterance
@@ -88,6 +89,36 @@ def test_a_difference_fails_exactly_the_checks_that_it_concerns(
 
 def test_other_durations_fail(voices: Voices) -> None:
     assert {"durations", "log-mel, worst row"} <= failed(Slower(), voices)
+
+
+def failed_as_text(model: Model, voices: Voices, folder: Path | None = None) -> set[str]:
+    judge = Judge()
+    verification = TextVerification(
+        model, ToneModel(), "light text", voices, Meters({"judge": judge}, judge, same_speaker), folder
+    )
+    checks = text_checks(verification.measure_rows(held_out_rows()[:1]), TextGates())
+    assert len({check.name for check in checks}) == len(checks) == 7
+    return {check.name for check in checks if not check.passed}
+
+
+LENGTH = {"length of a row, mean", "length of a row, p95"}
+QUIET_TEXT = {"level, mean", "DNSMOS, overall, loss", "DNSMOS, P.808, loss", "wrong words, all recognisers"}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (ToneModel(), set()),
+        (Changed(lambda _, samples: 0.5 * samples), QUIET_TEXT | {"speaker distance, mean"}),
+        (Slower(), LENGTH | {"speaker distance, mean"}),
+    ],
+    ids=["equal", "quiet", "slow"],
+)
+def test_a_difference_of_the_text_encoder_fails_the_checks_that_it_concerns(
+    voices: Voices, model: Model, expected: set[str], tmp_path: Path
+) -> None:
+    for _ in ("spoken", "kept"):
+        assert failed_as_text(model, voices, tmp_path / "keep") == expected
 
 
 def test_a_second_run_speaks_nothing_again(voices: Voices, tmp_path: Path) -> None:
