@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.score import broad
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Pronunciation
 from tutti.text.g2p.english import English
@@ -143,3 +144,42 @@ def test_characters_without_pronunciation_are_reported_in_order(english: English
 def test_quotes_open_before_the_word_and_close_after_it(english: English) -> None:
     word = english.pronounce(AlignedText.of('("dog") cat')).words[0]
     assert (word.before, word.after) == ("(“", "”) ")
+
+
+@pytest.mark.weights
+@pytest.mark.parametrize(
+    ("text", "phonemes"),
+    [
+        ("fiancé", "fiˌɑnsˈA"),
+        ("two clichés", "tˈu kliʃˈAz"),
+        ("rose", "ɹˈOz"),
+        ("rosé", "ɹOzˈA"),
+        ("c'est la vie", "sˌA lɑ vˈi"),
+        ("bon appétit", "bˌOn ˌæpətˈi"),
+        ("A-level", "ˈAlˌɛvᵊl"),
+        ("AM I OK", "ˈæm ˌI ˌOkˈA"),
+        ("Grrrr", "ɡˈɜɹ"),
+        ("Tsk", "tˈɪsk"),
+        ("Hmph", "hˈʌmf"),
+    ],
+)
+def test_french_words_and_sounds_of_novels(text: str, phonemes: str, home: Path) -> None:
+    assert spoken(text, home) == phonemes
+
+
+@pytest.mark.weights
+@pytest.mark.parametrize(
+    ("shouted", "plain"),
+    [
+        ("MAN DIES IN FIRE", "man dies in fire"),
+        ("FED CUTS RATES", "Fed cuts rates"),
+        ("JUDGE BANS ADS", "judge bans ads"),
+    ],
+)
+def test_verbs_and_plurals_of_headlines_are_words(shouted: str, plain: str, home: Path) -> None:
+    assert broad(spoken(shouted, home)) == broad(spoken(plain, home))
+
+
+def spoken(text: str, home: Path) -> str:
+    words = English.load(home, "en-us").pronounce(AlignedText.of(text)).words
+    return " ".join(word.phonemes for word in words)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import guesses, normalize
+from tutti.text.options import Normalization
 
 pieces = st.sampled_from(
     str.split(
@@ -17,6 +18,7 @@ pieces = st.sampled_from(
         "1234567890123 1,2,3 1:2:3 1/2/3 1.5.2 1-2-3 .5 5. k m s 10s 6' Ctrl+C YoY TL;DR "
         "1,50,000 1'200.50 1.299,00 R$ CHF 5-Mar-24 2024/03/05 exp. 12/26 Q1'24 1:59:40.2 273.15 K mg/kg/day 3x/day "
         '40°26\'46"N 1-800-FLOWERS SO4 2- Fe³⁺ ¹⁴C ΔG 25℃ 7/8" sq. ft. kΩ 0600 hrs 14h05 2m30s '
+        "Gen. 1:1-3 fe80::1 802.11ax 20.x 49ers idk gr8 u 156/3 at lunch N. Clark St. A380 v. "
         "Jan-Mar Monday - $8M HTTP 404 GB drive wait"
     )
 )
@@ -73,6 +75,11 @@ def test_plain_words_are_unchanged(words: list[str], code: str) -> None:
 def test_a_second_pass_changes_nothing(written: str, code: str) -> None:
     once = normalized(written, code)
     assert not [char for char in normalized(once, code) if char.isdigit()]
+
+
+def test_words_of_chats_can_be_left_as_they_are() -> None:
+    spoken = normalize(AlignedText.of("idk, thx"), "en-us", Normalization(chat_normalization=False))
+    assert spoken.text == "idk, thx"
 
 
 def test_all_words_of_an_amount_have_its_source() -> None:
@@ -465,6 +472,33 @@ Sen. Warren and Gen. Lee | Senator Warren and General Lee
 Martin Luther King Jr. | Martin Luther King Junior.
 Portland, OR 97201 | Portland, Oregon nine seven two zero one
 He lives in Austin, TX. | He lives in Austin, Texas.
+# law, bible, sports, chats, networks
+Roe v. Wade | Roe versus Wade
+John Roe, Esq., signed | John Roe, Esquire, signed
+eq. (3) | equation (three)
+§§ 3-5 | sections three to five
+1 Cor. 13:4-8 | first Corinthians thirteen four to eight
+Gen. 1:1-3 | Genesis one one to three
+Psalm 23:4 | Psalm twenty-three four
+49ers and 76ers | forty-niners and seventy-sixers
+the 4x100m relay | the four by one hundred meters relay
+156/3 at lunch | one hundred fifty-six for three at lunch
+3/4 time | three four time
+N. Clark St. | North Clark Street.
+Penn Ave. NW | Penn Avenue Northwest
+Pt. Reyes | Point Reyes
+Man Utd won | Man United won
+idk, ask him | I don't know, ask him
+Thx for that | Thanks for that
+see u 2moro | see you tomorrow
+let u be the speed | let u be the speed
+OMG and IMO | OMG and IMO
+IEEE 802.11ax | IEEE eight oh two dot eleven ᴀ X
+Node 20.x | Node twenty point X
+fe80::1 | F E eighty colon colon one
+a && b | a and b
+A380 | ᴀ three eighty
+2) pears a) red | two) pears ᴀ) red
 # amounts in front of nouns, keys, codes, spans of time
 TL;DR: it works | T L D R: it works
 wait 10s | wait ten seconds
@@ -668,6 +702,12 @@ def test_what_has_one_reading_is_not_named(text: str) -> None:
         "1-800-A",
         "1/2/",
         "1K ",
+        "u ",
+        "idk ",
+        "1 Cor. 1:",
+        "::",
+        "N. A ",
+        "v. ",
         "€1",
     ],
 )

@@ -19,6 +19,7 @@ class Normalization(NamedTuple):
     optional_pluralization_normalization: bool = True  # item(s)
     phone_normalization: bool = True
     replace_remaining_symbols: bool = True
+    chat_normalization: bool = True  # idk, brb
     emoji_normalization: bool = False  # emoji and emoticons by name
 
 

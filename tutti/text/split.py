@@ -78,6 +78,10 @@ _TITLES = _words(
 _BEFORE_NUMBER = _words(
     "no nos rs exp nr núm num vol ch chap fig figs eq sec sect art p pp pg pág par app ext op cit ver"
 )
+_BEFORE_NUMBER |= _words(  # books of the Bible
+    "gen exod lev num deut josh judg sam kgs chron chr neh esth ps prov eccl isa jer lam ezek dan hos mic hab zech mal "
+    "matt mk lk jn rom cor gal eph phil col thess tim tit heb jas pet rev"
+)
 _ABBREVIATIONS = _words(
     "jr esq inc ltd co corp llc bros dept univ assn est vs etc al approx appt apt ave blvd rd ln pkwy hwy rte bldg "
     "cf viz ca incl excl min max avg temp tel fax ed eds trans repr misc fig ex rel resp "

@@ -9,7 +9,7 @@ from pathlib import Path
 from tutti.text import vocab
 from tutti.text.aligned_text import LETTER_A, PLACEHOLDER, AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
-from tutti.text.g2p import capitals, homographs, phonology, suffixes, tagger
+from tutti.text.g2p import capitals, french, homographs, phonology, suffixes, tagger
 from tutti.text.g2p.alphabet import ALIASES, FOLDS, LETTER_NAMES, SIGN_NAMES
 from tutti.text.g2p.lexicon import ACCENTS, DictionaryEntry, Lexicon
 from tutti.text.g2p.neural import NeuralG2P
@@ -57,6 +57,7 @@ class English:
         tokens = [match.group() for match in matches]
         words, places = _context(tokens, [gap.after for gap in gaps[1:]])
         shouted = [capitals.is_shouted(tokens, k, self._is_ordinary) for k in range(len(tokens))]
+        borrowed = french.phrase_sounds(words, self.british)
         phonemes: list[str] = []
         dropped: tuple[str, ...] = ()
         before_vowel: bool | None = None  # None: nothing follows in this clause
@@ -68,8 +69,9 @@ class English:
                 sound, unknown = vocab.split_known(ipa_overrides.get(aligned.starts[match.start()], ""))
             else:
                 token = self._without_capitals(tokens[k], words, places[k]) if shouted[k] else tokens[k]
+                kind = match.lastgroup or ""
                 sound, unknown = vocab.split_known(
-                    self._pronounce_token(token, match.lastgroup or "", words, places[k], before_vowel)
+                    borrowed.get(places[k]) or self._pronounce_token(token, kind, words, places[k], before_vowel)
                 )
                 if not sound:
                     unknown = tuple(symbol for symbol in tokens[k] if not symbol.isspace())
@@ -113,7 +115,7 @@ class English:
             case "an":
                 return "ɐn"
             case "am":
-                if token == "AM" and words[:place][-1:] != ["i"]:  # ten AM
+                if token == "AM" and "i" not in (*words[:place][-1:], *words[place + 1 : place + 2]):  # ten AM
                     return self._spell(token)
                 if token == "am" and before_vowel is not None:
                     return "ɐm"
@@ -155,6 +157,8 @@ class English:
             return self._spell(word)
         if token.lower() in ALIASES:
             return ALIASES[token.lower()][self.british]
+        if not token.isascii() and (sound := french.word_sound(token, self.british)):
+            return sound
         if len(word) == 1 and word.isascii() and lower != "a":
             return self._spell(word)
         acronym = self._acronym(word) if word.isascii() and len(word) > 1 and word[:2].isupper() else None
@@ -183,10 +187,21 @@ class English:
             spelled = capitals.is_acronym(words, place)
         else:
             entry = self._entry(stem.lower())
+            entry = entry if entry and entry.gold else self._without_s(stem) or entry
             spelled = entry is None or not (entry.gold or len(stem) > 4)
         if token == "I" or (spelled and len(stem) > 1 and stem.isascii() and stem.isalpha()):
             return stem + ending
         return token.lower()
+
+    def _without_s(self, word: str) -> DictionaryEntry | None:
+        """Return the entry of a shouted word without its -S or -ES, if that is no acronym: WINS, HITS, ADS."""
+        if not word.endswith("S") or word.endswith("SS"):
+            return None
+        stems: tuple[str, ...] = (word[:-1], word.removesuffix("ES"), word.removesuffix("IES") + "Y")
+        words = (
+            one for one in stems if len(one) > 1 and one != word and (word == "ADS" or not self._lexicon.find(one))
+        )
+        return next(filter(None, (self._entry(one.lower()) for one in words)), None)
 
     def _acronym(self, word: str) -> str | None:
         """Pronounce capitals that are spelled out (URL, US, PCs) or a name (NASA); None for an emphasised word."""
@@ -245,6 +260,8 @@ class English:
 
     def _compound_part(self, part: str, first: bool) -> str:
         lower = part.lower()
+        if first and part == "A":  # A-level
+            return ALIASES[LETTER_A][self.british]
         if first and lower in suffixes.PREFIXES:
             return suffixes.PREFIXES[lower][self.british]
         return suffixes.WEAK.get(lower) or self._context_free(part) or self._phonemes(lower)

@@ -19,14 +19,16 @@ _ANYWHERE = {
     "appt": "appointment", "incl": "including", "excl": "excluding", "esp": "especially", "resp": "respectively",
     "tbsp": "tablespoon", "tsp": "teaspoon", "mt": "Mount", "natl": "national", "intl": "international",
     "hrs": "hours", "lbs": "pounds", "mins": "minutes", "yrs": "years", "acct": "account", "attn": "attention",
-    "mgr": "manager", "asst": "assistant", "dist": "district", "ed": "edition",
+    "mgr": "manager", "asst": "assistant", "dist": "district", "ed": "edition", "esq": "Esquire", "terr": "Terrace",
+    "agg": "aggregate", "cir": "Circle",
+    "pde": "Parade", "opp": "opposite",
 }  # fmt: skip
 # Expanded only before a capital letter: titles before a name.
 _TITLES = {
     "gen": "General", "col": "Colonel", "capt": "Captain", "lt": "Lieutenant", "sgt": "Sergeant", "cpl": "Corporal",
     "maj": "Major", "adm": "Admiral", "cmdr": "Commander", "sen": "Senator", "rep": "Representative",
     "pres": "President", "hon": "Honorable", "ft": "Fort", "pvt": "Private", "supt": "Superintendent",
-    "smt": "Shrimati",
+    "smt": "Shrimati", "pt": "Point",
 }  # fmt: skip
 # Expanded only before a number.
 _BEFORE_NUMBER = {
@@ -69,7 +71,7 @@ _ANYWHERE_RULE = re.compile(
 )
 _TITLE_RULE = re.compile(rf"(?<![\w.])(?P<abbr>{_alternatives(name.capitalize() for name in _TITLES)})\.?(?=\s[A-Z])")
 _BEFORE_NUMBER_RULE = re.compile(
-    rf"(?<![\w.'-])(?P<abbr>{_alternatives(_BEFORE_NUMBER)})\.(?=\s?(?:\d|[IVX]{{2}}))", re.I
+    rf"(?<![\w.'-])(?P<abbr>{_alternatives(_BEFORE_NUMBER)})\.(?=\s?(?:\(?\d|[IVX]{{2}}))", re.I
 )
 _DOTTED_RULE = re.compile(rf"(?<![\w.])(?P<abbr>{_alternatives(_DOTTED)})\.(?!\w)", re.I)
 _TITLE_OR_STREET = re.compile(
@@ -77,6 +79,18 @@ _TITLE_OR_STREET = re.compile(
 )
 _STATE = re.compile(
     rf"(?<=[a-z],\s)(?P<abbr>{_alternatives(_STATES)})(?:\s(?P<zip>\d{{5}}(?:-\d{{4}})?)(?![\w-])|(?=[,.;!?)]|$|\s[a-z]))"
+)
+_VERSUS = re.compile(r"(?<=[\w.] )v\.(?=\s[A-Z])")  # Roe v. Wade
+_UNITED = re.compile(r"(?<=[a-z] )Utd\b\.?")
+# N. Clark St., Penn Ave. NW, I-95 N
+_WAY = r"(?:St|Ave|Blvd|Rd|Dr|Ln|Hwy|Pkwy|Street|Avenue|Boulevard|Road|Drive|Lane|Highway)"
+_SIDES = {
+    "N": "North", "S": "South", "E": "East", "W": "West", "NW": "Northwest", "NE": "Northeast", "SW": "Southwest",
+    "SE": "Southeast",
+}  # fmt: skip
+_SIDE = re.compile(
+    rf"(?<![\w.])(?P<before>[NSEW]\b\.?)(?=\s(?:[A-Z][a-z]+\s){{1,2}}{_WAY}\b)"
+    rf"|\b{_WAY}\.?,?\s(?P<behind>[NS][EW])\b|\b(?:I|US|Route|Hwy)[- ]\d{{1,3}}\s(?P<road>[NSEW])\b(?![.-]\w)"
 )
 _NOT_NAMES = frozenset(
     str.split("The In At On By For To From And But When Where While If As So Is Was Of With Dear Saw See")
@@ -95,7 +109,7 @@ _SLASHED_RULE = re.compile(
 # Matches any abbreviation, to skip sentences without one.
 ANY_ABBREVIATION = re.compile(
     rf"\b(?:{_alternatives([*_ANYWHERE, *_TITLES, *_BEFORE_NUMBER])}|dr|st|rd|ln|al|[a-z])\."
-    r"|\b(?:M[rs]|Mrs|Dr|St|vs)\b",
+    r"|\b(?:M[rs]|Mrs|Dr|St|vs|Utd)\b",
     re.IGNORECASE,
 )
 
@@ -105,12 +119,13 @@ def expand(aligned: AlignedText) -> AlignedText:
     text = aligned.text
     if "/" in text or "&" in text:
         aligned = aligned.sub(_SLASHED_RULE, lambda match: _SLASHED[match[0].lower()])
-    aligned = aligned.sub(_STATE, _state)
+    aligned = aligned.sub(_STATE, _state).sub(_SIDE, _side).sub(_UNITED, "United")
     aligned = aligned.sub(_TITLE_OR_STREET, _title_or_street).sub(
         _TITLE_RULE, lambda match: _TITLES[match["abbr"].lower()]
     )
     aligned = aligned.sub(_ANYWHERE_RULE, lambda match: _with_stop(match, _ANYWHERE[match["abbr"].lower()]))
     if "." in text:
+        aligned = aligned.sub(_VERSUS, "versus")
         aligned = aligned.sub(_DOTTED_RULE, lambda match: _with_stop(match, _DOTTED[match["abbr"].lower()]))
         aligned = aligned.sub(_BEFORE_NUMBER_RULE, _before_number)
     return aligned
@@ -143,6 +158,11 @@ def _with_stop(match: re.Match[str], words: str) -> str:
 def _state(match: re.Match[str]) -> Replacement:
     words = {"abbr": _STATES[match["abbr"]]}
     return words | ({"zip": digits(match["zip"])} if match["zip"] else {})
+
+
+def _side(match: re.Match[str]) -> Replacement:
+    kind = next(name for name in ("before", "behind", "road") if match[name])
+    return {kind: _SIDES[match[kind].rstrip(".")]}
 
 
 def _before_number(match: re.Match[str]) -> str | None:

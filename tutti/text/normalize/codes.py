@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from tutti.text.aligned_text import AlignedText, Replacement
+from tutti.text.aligned_text import LETTER_A, AlignedText, Replacement
 from tutti.text.normalize.letters import letter_name
 from tutti.text.normalize.numbers import cardinal, code, digits, year
 
@@ -83,6 +83,14 @@ _SCREEN = re.compile(r"(?<![\w.,])(?P<n>\d{3,4})(?P<p>[pi])\b")
 _HYPHENATED = re.compile(
     r"(?<![\w.,-])(?P<name>(?![AaPp][Mm]-)[A-Za-z]{1,16})(?P<hyphen>-)(?P<n>\d{1,5})(?![\w]|[.,]\d|-\d)"
 )
+_TEAM = re.compile(r"(?<![\w.,])(?P<n>\d{2})ers\b")  # 49ers
+_METRE = re.compile(
+    r"(?<![\w./])(?P<a>[2-9]|12)(?P<bar>/)(?P<b>[248])(?=\s(?:time|meter|metre|beat|waltz)\b)"
+)  # 3/4 time
+_WICKETS = re.compile(
+    r"(?<![\w./,])\d{2,3}(?P<bar>/)(?:10|\d)"
+    r"(?=\s(?:at (?:lunch|tea|stumps)|(?:after|in) \d+(?:\.\d)? overs|dec\b|declared))"
+)
 # Letters and digits without a separator, except ordinals and plurals.
 _MIXED = re.compile(
     r"(?<![\w.,'])(?=[A-Za-z_]*\d)(?=\d*[A-Za-z_])(?!\d+(?:st|nd|rd|th|s)\b)[A-Za-z0-9_]{2,64}(?!\w)", re.IGNORECASE
@@ -114,7 +122,11 @@ def expand(aligned: AlignedText, *, phones: bool = True) -> AlignedText:
     aligned = aligned.sub(_NUMBERED_PLACE, _expand_number).sub(_STREET, _expand_number)
     aligned = aligned.sub(_ZIP, lambda match: digits(match["n"])).sub(_HEX, _hex)
     aligned = aligned.sub(_SCREEN, lambda match: f"{code(match['n'])} {match['p'].upper()}")
-    aligned = aligned.sub(_HYPHENATED, lambda match: {"hyphen": " ", "n": code(match["n"])})
+    aligned = aligned.sub(_HYPHENATED, _hyphenated).sub(_TEAM, _team)
+    aligned = aligned.sub(
+        _METRE, lambda match: {"a": cardinal(int(match["a"])), "bar": " ", "b": cardinal(int(match["b"]))}
+    )
+    aligned = aligned.sub(_WICKETS, lambda _: {"bar": " for "})
     return aligned.sub(_FROM_TO, " to ")
 
 
@@ -132,13 +144,23 @@ def split_mixed(text: str) -> str:
     return " ".join(_number(piece) if piece.isdecimal() else _letters(piece) for piece in pieces) or "underscore"
 
 
+def _hyphenated(match: re.Match[str]) -> Replacement:
+    name = {"name": LETTER_A} if match["name"] == "A" else {}
+    return {"hyphen": " ", "n": code(match["n"])} | name
+
+
+def _team(match: re.Match[str]) -> str:
+    words = cardinal(int(match["n"]))
+    return f"{words}{'rs' if words.endswith('e') else 'ers'}"
+
+
 def _number(piece: str) -> str:
     return code(piece) if piece.isascii() else digits(piece)
 
 
 def _letters(piece: str) -> str:
     if len(piece) == 1:
-        return piece.upper()
+        return letter_name(piece)
     if (len(piece) == 2 and piece.isupper()) or (len(piece) <= 3 and not re.search(r"[aeiouyAEIOUY]", piece)):
         return " ".join(piece.upper())
     return piece

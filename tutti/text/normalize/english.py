@@ -3,13 +3,27 @@
 import re
 
 from tutti.text.aligned_text import LETTER_A, AlignedText
-from tutti.text.normalize import abbreviations, codes, dates, formulas, groups, keys, money, romans, symbols, units, web
+from tutti.text.normalize import (
+    abbreviations,
+    chat,
+    codes,
+    dates,
+    formulas,
+    groups,
+    keys,
+    money,
+    romans,
+    scripture,
+    symbols,
+    units,
+    web,
+)
 from tutti.text.normalize.regions import find_region
 from tutti.text.options import ALL_ON, Normalization
 
 # Anything but letters and plain punctuation; without it only abbreviations and Roman numerals can occur.
 _NOT_PLAIN = re.compile(r"[^\sA-Za-zÀ-ɏ.,;:!?'\"“”()\[\]…—\ufffc-]|\.\w|-[->]|\bO\(")
-_ITEM_A = re.compile(r"\A\(?(?P<letter>[aA])[.)]\s")  # a) in front of a list item
+_ITEM_A = re.compile(r"(?:\A\(?|(?<=\s)(?=.\)))(?P<letter>[aA])[.)]\s")  # a) in front of a list item
 _OPTIONAL_PLURAL = re.compile(r"(?<=[a-z])\(s\)(?!\w)")  # item(s)
 _MAY_ABBREVIATE = re.compile(
     r"[A-Z]{2}| [IVX]\b|\([ivx]{2,5}\)|\b(?:Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec|Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)\b"
@@ -28,6 +42,7 @@ def normalize(aligned: AlignedText, code: str, options: Normalization = ALL_ON) 
     """Spell the sentence out; plain text is returned unchanged."""
     region = find_region(code)
     aligned = aligned.sub(_ITEM_A, lambda _: {"letter": LETTER_A})
+    aligned = chat.expand(aligned) if options.chat_normalization else aligned
     if options.optional_pluralization_normalization and "(" in aligned.text:
         aligned = aligned.sub(_OPTIONAL_PLURAL, "s")
     aligned = abbreviations.expand_regional(aligned, region)
@@ -36,7 +51,8 @@ def normalize(aligned: AlignedText, code: str, options: Normalization = ALL_ON) 
             return aligned
         return codes.expand(keys.expand(dates.expand(romans.expand(abbreviations.expand(aligned)), region)))
     aligned = groups.rewrite(symbols.to_ascii_digits(aligned), region)
-    aligned = romans.expand(abbreviations.expand(codes.expand_identifiers(aligned)))
+    aligned = scripture.expand(codes.expand_identifiers(aligned))
+    aligned = romans.expand(abbreviations.expand(aligned))
     aligned = dates.expand_joined(aligned, region)
     aligned = codes.expand(
         formulas.expand(web.expand(keys.expand(aligned), options)), phones=options.phone_normalization

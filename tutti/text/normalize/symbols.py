@@ -68,9 +68,10 @@ _PLURAL = re.compile(r"(?<![\w.,])(?P<n>\d{1,6})'?s\b")
 _NUMBER = re.compile(rf"(?<![\w.]){NUMBER}(?![\w])|{NUMBER}")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\d)|(?<=\d)-(?=\d)")
 _SLASH = re.compile(r"(?<=\S)\s?/\s?(?=\S)|/")
-_OPERATOR = re.compile(r"={2,}|!=|<>|:=|[-=]>|<-")
+_OPERATOR = re.compile(r"={2,}|!=|<>|:=|[-=]>|<-|&&|§§")
 _OPERATOR_NAMES = {
     "!=": "is not equal to", "<>": "is not equal to", ":=": "becomes", "->": "to", "=>": "to", "<-": "from",
+    "&&": "and", "§§": "sections",
 }  # fmt: skip
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]+")
 _GREEK_LETTER = re.compile(rf"(?<![^\W\d_])[{''.join(_GREEK)}](?![^\W\d_])")

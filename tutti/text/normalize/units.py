@@ -89,6 +89,7 @@ _AFTER_POWER = re.compile(
 _AFTER_PER = re.compile(rf"(?<= per )(?:{'|'.join(_PER)})(?!\w)")
 _PER_AMOUNT = re.compile(rf"(?<=\d)\s?(?:{_NAMES})(?P<per>/)(?={NUMBER}\s?(?:{_NAMES})(?!\w))")  # 500mg/5mL
 _PINTS = re.compile(r"(?<=\d\s)pts\.?(?=\sof\s)")
+_RELAY = re.compile(r"(?<![\w.,])\d{1,2}\s?(?P<by>[x×])\s?(?=\d{2,4}\s?m\b)")  # 4x100m
 _STONE = re.compile(r"(?<![\w.,])(?P<st>\d{1,2})\s?st\.?\s(?P<lb>\d{1,2})\s?lbs?\b")
 _ARC = re.compile(
     r"(?<![\w.,])(?P<d>\d{1,3})\s?[°º]\s?(?P<m>\d{1,2}(?:\.\d+)?)'\s?(?:(?P<s>\d{1,2}(?:\.\d+)?)(?:\"|'')\s?)?"
@@ -291,6 +292,7 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[Region, re.Match[str]], Replaceme
     (_CONSUMPTION, _expand_consumption),
     (_AFTER_POWER, _expand_after_power),
     (_ARC, _expand_arc),
+    (_RELAY, lambda _, match: {"by": " by "}),
     (_STONE, _expand_stone),
     (_PINTS, lambda _, match: "pt"),
     (_PER_AMOUNT, lambda _, match: {"per": " per "}),

@@ -4,6 +4,7 @@ import re
 
 from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize import numbers
+from tutti.text.normalize.letters import letter_name
 from tutti.text.options import ALL_ON, Normalization
 
 _TOP_LEVEL_DOMAINS = (
@@ -62,6 +63,12 @@ _PRODUCTS = (
 )
 _PRODUCT_VERSION = re.compile(rf"\b(?:{_PRODUCTS})[ -](?P<n>\d{{1,5}}\.\d{{1,5}}(?:\.\d{{1,5}})*)(?![\w]|\.\d)")
 
+_WIRELESS = re.compile(r"(?<![\w.])802\.(?P<n>\d{1,2})(?P<letters>[a-z]{0,3})(?![\w.])")  # IEEE 802.11ax
+_ANY_MINOR = re.compile(r"(?<![\w.])(?P<n>\d{1,3})(?P<dot>\.)(?P<x>x)(?![\w.]\w|\w)")  # Node 20.x
+_IPV6 = re.compile(
+    r"(?<![\w:])(?=[0-9a-fA-F:]{0,40}::)(?=[0-9a-fA-F:]{0,40}\d)[0-9a-fA-F]{0,4}(?::{1,2}[0-9a-fA-F]{1,4}){0,7}(?:::)?(?:/\d{1,3})?(?![\w:])"
+)
+_SUBJECT = re.compile(r"\A(?P<re>R[Ee]):(?=\s)")  # of a letter
 _VOWEL = re.compile("[aeiouy]", re.IGNORECASE)
 _PIECE = re.compile(r"[^\W\d_]+|\d+|\S")
 _NAMES = {
@@ -84,6 +91,8 @@ def expand(aligned: AlignedText, options: Normalization = ALL_ON) -> AlignedText
         rules = [_EMAIL] if options.email_normalization else []
         for rule in rules + (_ADDRESSES if options.url_normalization else []):
             aligned = aligned.sub(rule, lambda match: spell_address(match[0]))
+        aligned = aligned.sub(_IPV6, _ipv6).sub(_WIRELESS, _wireless).sub(_SUBJECT, lambda _: {"re": "Ree"})
+        aligned = aligned.sub(_ANY_MINOR, lambda match: {"n": numbers.code(match["n"]), "dot": " point ", "x": "X"})
         aligned = aligned.sub(_RELEASE, _release)
         aligned = aligned.sub(_PRODUCT_VERSION, lambda match: {"n": _version_words(match["n"])})
         aligned = aligned.sub(_NAMED_VERSION, _named_version)
@@ -107,6 +116,18 @@ def _piece(piece: str) -> str:
     if piece.lower() in _SPELLED_OUT:
         return piece.upper()
     return _NAMES.get(piece, piece.upper() if len(piece) == 1 else piece)
+
+
+def _ipv6(match: re.Match[str]) -> str | None:
+    pieces = re.findall(r"\d+|[a-fA-F]|[:/]", match[0])
+    if match[0].count(":") < 2:
+        return None
+    return " ".join(_NAMES.get(one) or (numbers.code(one) if one.isdecimal() else letter_name(one)) for one in pieces)
+
+
+def _wireless(match: re.Match[str]) -> str:
+    letters = " ".join(letter_name(letter) for letter in match["letters"])
+    return f"eight oh two dot {numbers.cardinal(int(match['n']))} {letters}".strip()
 
 
 def _release(match: re.Match[str]) -> str:
