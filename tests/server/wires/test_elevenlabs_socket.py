@@ -19,8 +19,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from tests.fakes import RecordingModel, make_fake_engine
 from tests.server.harness import RunningServer, assert_error, serving
 from tests.wires import Message, WireClient, own_speech, run_wire, wire
+from tutti.audio import find_format
+from tutti.server.request import SpeechRequest
 from tutti.server.wires.elevenlabs_socket import CharText, alignment_of
-from tutti.server.wires.token_times import CharTime
+from tutti.server.wires.token_times import CharTime, Token
+from tutti.speech import SpeechParams
 
 pytestmark = pytest.mark.server
 
@@ -336,9 +339,26 @@ def test_an_alignment_goes_from_its_start_to_its_end(chars: list[tuple[str, floa
     assert alignment["starts"][-1] + alignment["durations"][-1] == pytest.approx(1000, abs=1)
 
 
+def char_text(*, holds_start: bool) -> CharText:
+    params = SpeechParams("af_heart")
+    return CharText(SpeechRequest("", params, find_format("pcm")), holds_start=holds_start)
+
+
+def test_silence_before_the_first_word_counts_in_its_alignment() -> None:
+    text = char_text(holds_start=False)
+    assert text.take(b"a", 0.2) == (b"a", None)
+    text.know([Token("a", 0.3, 0.4, True)])
+    assert text.take(b"b", 1.0) == (b"b", {"chars": ["a", " "], "starts": [300, 400], "durations": [100, 600]})
+    held = char_text(holds_start=True)
+    assert held.take(b"a", 0.2) == (b"", None)
+    held.know([Token("a", 0.3, 0.4, True)])
+    assert held.take(b"b", 1.0) == (b"ab", {"chars": ["a", " "], "starts": [300, 400], "durations": [100, 600]})
+    assert held.take(b"c", 2.0) == (b"c", {"chars": [" "], "starts": [0], "durations": [1000]})
+
+
 def test_audio_in_the_middle_of_a_token_waits_for_its_next_character() -> None:
-    text = CharText.__new__(CharText)
-    text._chars, text._unsent, text._start_s, text._last = [CharTime("1", 0.1), CharTime("9", 1.2)], b"", 0.0, " "
+    text = char_text(holds_start=False)
+    text._chars = [CharTime("1", 0.1), CharTime("9", 1.2)]
     data, alignment = text.take(b"a", 0.5)
     assert (data, alignment and alignment["chars"]) == (b"a", ["1"])
     assert text.take(b"b", 1.0) == (b"", None)

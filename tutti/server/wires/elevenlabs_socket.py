@@ -34,12 +34,14 @@ MAX_TEXTS = 256  # of a dialogue: each change of the voice begins one
 class CharText(WireText):
     """A text whose messages carry the characters that begin in their audio."""
 
-    def __init__(self, request: SpeechRequest) -> None:
+    def __init__(self, request: SpeechRequest, *, holds_start: bool) -> None:
+        """`holds_start`: silence before the first word is sent with it, not before it."""
         super().__init__(request)
+        self._holds_start = holds_start
         self._chars: list[CharTime] = []  # that are not sent yet
-        self._unsent = b""  # audio in which no character begins, in the middle of a token
+        self._unsent = b""  # audio in which no character begins, in the middle of a token or before the first
         self._start_s = 0.0  # of the audio that is sent next
-        self._last = " "  # the last character that was sent
+        self._last = ""  # the last character that was sent
 
     def know(self, tokens: Sequence[Token]) -> None:
         self._chars += char_times(tokens)
@@ -47,13 +49,16 @@ class CharText(WireText):
     def take(self, data: bytes, end_s: float, *, is_last: bool = False) -> tuple[bytes, Message | None]:
         """Return what to send of the audio up to this time, and its characters with times from its own start.
 
-        The clocks of clients go on by the length of each alignment, so it always spans exactly the audio beside it.
+        The clocks of clients go on by the length of each alignment, so it spans exactly the audio beside it. Some drop
+        spaces before the first word, and their times with them: there the first alignment spans all audio so far.
         """
         n_chars = sum(char.start_s < end_s for char in self._chars)
         if self._chars[n_chars : n_chars + 1] and self._chars[n_chars].start_s < end_s + NEAR_S:
             n_chars += self._chars[n_chars].char == " "
         chars = self._chars if is_last else self._chars[:n_chars]
         if not chars and not is_last and self._last != " ":
+            if not self._last and not self._holds_start:
+                return data, None
             self._unsent += data
             return b"", None
         if not chars and end_s > self._start_s:
@@ -89,6 +94,7 @@ class ElevenLabsContext:
 class MultiStreamSession(WireSession):
     """A socket of multi-stream-input: contexts by name, all with the voice of the path."""
 
+    HOLDS_START: ClassVar[bool] = False
     NAME: ClassVar[str] = "contextId"
     FINAL: ClassVar[str] = "isFinal"
 
@@ -189,7 +195,7 @@ class MultiStreamSession(WireSession):
     # -- speech --------------------------------------------------------------------------------------------------
 
     def new_text(self, name: str | None) -> CharText:
-        return CharText(self._request(self.contexts[name].options))
+        return CharText(self._request(self.contexts[name].options), holds_start=self.HOLDS_START)
 
     def _request(self, options: ElevenLabsContext) -> SpeechRequest:
         """Return how a context is spoken; raise if it cannot be."""
@@ -269,6 +275,7 @@ class StreamInputSession(MultiStreamSession):
 class DialogueSession(MultiStreamSession):
     """A socket of text-to-dialogue: each input has a voice of its own."""
 
+    HOLDS_START = True  # LiveKit's clock goes on by the bytes of this wire, Pipecat's by its alignments
     MAX_TEXTS = MAX_TEXTS
     NAME = "context_id"
     FINAL = "is_final"
