@@ -136,6 +136,14 @@ def test_a_first_line_that_is_not_http_1_is_refused_and_its_connection_ends(fron
     assert (found[0].status == 505) == name.startswith("HTTP/")
 
 
+def test_an_address_that_cannot_be_read_is_refused_on_a_kept_connection_too(front: LimitedServer) -> None:
+    first = request_bytes("GET", "/version")
+    found = answers(
+        front, first, b"POST http://a:b/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabcde" + LAST
+    )
+    assert [answer.status for answer in found] == [200, 400]
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_an_odd_request_is_one_or_is_refused(front: LimitedServer, name: str) -> None:
     lines, rest = ODD[name]

@@ -62,17 +62,9 @@ class Arriving:
             self._n_empty += len(part)
         return part
 
-    def head_ended(self, version: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Find the length of the body; raise if it, or the host, is not certain."""
-        names = [name for name, _ in headers]
-        n_hosts, n_codings = names.count(b"host"), names.count(b"transfer-encoding")
-        is_whole = (version == "1.1" and n_hosts == 1) or (version == "1.0" and n_hosts <= 1 and not n_codings)
-        if not is_whole or n_codings > 1:
-            raise InvalidInput("this is not HTTP/1.1")
-        values = dict(headers)  # the parser refuses two lengths, and one beside chunks
-        if n_codings and values[b"transfer-encoding"].strip().lower() != b"chunked":
-            raise InvalidInput("the body of a request may have no other transfer coding than chunked")
-        self.n_left, self._n_empty = inf if n_codings else int(values.get(b"content-length", 0)), 0
+    def head_ended(self, n_left: float) -> None:
+        """The body has so many bytes; in chunks infinitely many."""
+        self.n_left, self._n_empty = n_left, 0
 
     def body_came(self) -> None:
         """Some of the body was among what the parser got."""
@@ -124,6 +116,19 @@ class Watch:
             self._cut()
         else:
             self._look_later()
+
+
+def body_length(version: str, headers: Sequence[tuple[bytes, bytes]]) -> float:
+    """The length of a body, infinite if it comes in chunks; raise if it, or the host, is not certain."""
+    names = [name for name, _ in headers]
+    n_hosts, n_codings = names.count(b"host"), names.count(b"transfer-encoding")
+    is_whole = (version == "1.1" and n_hosts == 1) or (version == "1.0" and n_hosts <= 1 and not n_codings)
+    if not is_whole or n_codings > 1:
+        raise InvalidInput("this is not HTTP/1.1")
+    values = dict(headers)  # the parser refuses two lengths, and one beside chunks
+    if n_codings and values[b"transfer-encoding"].strip().lower() != b"chunked":
+        raise InvalidInput("the body of a request may have no other transfer coding than chunked")
+    return inf if n_codings else int(values.get(b"content-length", 0))
 
 
 def parsable(head: bytes) -> bytes:

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from tutti.admission.loop_budget import LoopBudget
 from tutti.errors import InvalidInput, TuttiError
 from tutti.server.errors import error_body, error_headers
-from tutti.server.front.limits import READ_STALL_FACTOR, Arriving, Unsent, Watch, parsable
+from tutti.server.front.limits import READ_STALL_FACTOR, Arriving, Unsent, Watch, body_length, parsable
 from tutti.server.front.placement import Place
 from tutti.server.lifecycle import Lifecycle
 
@@ -139,9 +139,10 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         version = self.parser.get_http_version()
-        self._arriving.head_ended(version, self.headers)
+        n_left = body_length(version, self.headers)
         self.app = self._application if version == "1.1" else _ending_with_connection(self._application)
         super().on_headers_complete()
+        self._arriving.head_ended(n_left)
         if not self.parser.should_upgrade():
             self.headers = []  # for trailers: the application has the others
 
