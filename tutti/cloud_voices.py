@@ -23,6 +23,12 @@ STAND_INS: dict[str, dict[Gender, tuple[str, ...]]] = {
         "m": ("zm_yunxi", "zm_yunjian", "zm_yunyang", "zm_yunxia"),
     },
 }
+# OpenAI's thirteen voices. The first five exist in Kokoro under the same name.
+OPENAI_VOICES = {
+    **{"alloy": "af_alloy", "echo": "am_echo", "fable": "bm_fable", "onyx": "am_onyx", "nova": "af_nova"},
+    **{"ash": "am_michael", "ballad": "bm_george", "cedar": "am_fenrir", "verse": "am_puck"},
+    **{"coral": "af_bella", "marin": "af_heart", "sage": "af_sarah", "shimmer": "af_kore"},
+}
 LETTERS = {"es": "e", "fr": "f", "hi": "h", "it": "i", "ja": "j", "pt": "p", "zh": "z", "cmn": "z"}
 AMERICAN = ("us", "ca")  # all other English is nearer to British
 

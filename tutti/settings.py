@@ -53,6 +53,9 @@ class Settings(BaseModel):
         ge=1, le=256, description="CPU cores the model may use",
     )  # fmt: skip
     voice: str = Field(default="af_heart", description="default voice")
+    voices: Path | None = Field(
+        default=None, description="folder of your own voices; none = voices in the folder of TUTTI_DATA"
+    )
     lexicon: Path | None = Field(default=None, description="your own pronunciations: a .tsv, .json or .toml file")
     code_blocks: Literal["read", "skip", "announce"] = Field(
         default="announce", description="blocks of code in Markdown: read aloud, skipped, or announced"

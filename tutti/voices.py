@@ -1,11 +1,12 @@
-"""Kokoro's 54 voices, blends of them, and the timbre of one with the prosody of another."""
+"""Kokoro's 54 voices and your own, blends of them, and the timbre of one with the prosody of another."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,12 @@ from tutti.errors import (
     WeightsUnavailable,
     did_you_mean,
 )
+from tutti.own_voices import OwnVoice, OwnVoices, has_prefix
 from tutti.speech import MAX_PHONEMES, STYLE_SIZE
+from tutti.text.language import find_language
+
+if TYPE_CHECKING:
+    from tutti.settings import Settings
 
 # Names and the grades by Kokoro's author ("-": none). The first letter is the language, the second the gender.
 GRADES = {
@@ -103,17 +109,40 @@ _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 MAX_BLEND = 8  # voices
 
 
+Gender = Literal["female", "male", "neutral"]
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceInfo:
+    """What lists say of a voice."""
+
+    name: str
+    language: str  # code
+    gender: Gender  # neutral: the name of an own voice does not say it
+    grade: str = "-"
+    description: str = ""
+    is_own: bool = False
+
+    @property
+    def short_name(self) -> str:
+        """The name for people, such as "Heart"."""
+        name = self.name[3:] if has_prefix(self.name) else self.name
+        return name.replace("_", " ").strip().title() or self.name
+
+    @property
+    def label(self) -> str:
+        """The name for people with what tells voices apart, such as "Heart (American English, female)"."""
+        kind = "your own" if self.is_own else self.gender
+        return f"{self.short_name} ({find_language(self.language).name}, {kind})"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Voice:
     """A table of style vectors, one row for each number of phonemes."""
 
     name: str
     table: NDArray[np.float32]  # [510, 256]
-
-    @property
-    def language(self) -> str:
-        """The letter of its language, from the name of the (first) voice."""
-        return self.name[0]
+    language: str  # code; that of the first voice of a blend
 
     def style(self, n_phonemes: int) -> NDArray[np.float32]:
         """Return the row for this many phonemes: n - 1, like upstream's PyTorch code (kokoro-onnx takes row n)."""
@@ -121,46 +150,126 @@ class Voice:
         return row
 
 
-def gender(name: str) -> str:
-    return {"f": "female", "m": "male"}[name[1]]
+def gender(name: str) -> Gender:
+    """Return what the second letter of a name of Kokoro's says."""
+    return "female" if name[1] == "f" else "male"
+
+
+OFFICIAL = {
+    name: VoiceInfo(name, find_language(name[0]).code, gender(name), grade, TRAITS[name])
+    for name, grade in GRADES.items()
+}
+_LABELS = {info.label.lower(): name for name, info in OFFICIAL.items()}
 
 
 class Voices:
-    """Finds a voice by name, blend or cross-style; each table is read from its folder once."""
+    """Knows all voices, and finds one by name, blend or cross-style; each table of Kokoro's is read once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, own: Path | None = None) -> None:
+        """`folder`: Kokoro's tables. `own`: the files of further voices."""
         self._folder = folder
         self._table = lru_cache(maxsize=None)(self._read)
-        self._cached_blend: Callable[[str], Voice] = lru_cache(maxsize=64)(self._blend)
+        self._cached_blend = lru_cache(maxsize=64)(self._blend)
+        self.own = OwnVoices(own, taken=OFFICIAL)
+
+    @classmethod
+    def of(cls, settings: "Settings") -> "Voices":
+        return cls(settings.home / "voices", settings.voices or settings.data / "voices")
+
+    def all(self) -> Mapping[str, VoiceInfo]:
+        """Return every voice by name, Kokoro's first."""
+        own = {name: own_info(voice) for name, voice in self.own.all().items()}
+        return {**OFFICIAL, **own} if own else OFFICIAL
+
+    def __contains__(self, name: object) -> bool:
+        return name in OFFICIAL or name in self.own.all()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from OFFICIAL
+        yield from self.own.all()
+
+    def __len__(self) -> int:
+        return len(OFFICIAL) + len(self.own.all())
+
+    def of_label(self, label: str) -> str | None:
+        """Return the voice with this label: clients show labels, and may send what they show."""
+        key = label.strip().lower()
+        if "(" not in key:
+            return None
+        own = map(own_info, self.own.all().values())
+        return _LABELS.get(key) or next((info.name for info in own if info.label.lower() == key), None)
+
+    def parse(self, expression: str) -> list[tuple[str, float]]:
+        """Return names and signed weights of a blend; raise UnknownVoice or InvalidInput that names the bad part."""
+        return parse_blend(expression, self)
+
+    def language_of(self, expression: str) -> str:
+        """Return the code of the language of a voice, or of the first voice of a blend."""
+        (name, _weight), *_ = self.parse(expression)
+        return self.all()[name].language
+
+    def languages(self, expressions: Iterable[str] | None = None) -> dict[str, str]:
+        """Return the language of each own voice whose name does not begin with it; of those in `expressions`."""
+        words = None if expressions is None else set(map(str.lower, _words(expressions)))
+        return {
+            name: voice.language
+            for name, voice in self.own.all().items()
+            if (words is None or name in words) and not has_prefix(name)
+        }
 
     def get(self, name: str, style: str | None = None) -> Voice:
         """Return the voice `name`; with `style`, its timbre and the prosody of that other voice."""
-        voice = self._cached_blend(name)
+        voice = self._find(name)
         if style is None:
             return voice
         half = STYLE_SIZE // 2
-        prosody = self._cached_blend(style).table[:, half:]
-        return Voice(f"{voice.name}/{style}", np.hstack((voice.table[:, :half], prosody)))
+        prosody = self._find(style).table[:, half:]
+        return Voice(f"{voice.name}/{style}", np.hstack((voice.table[:, :half], prosody)), voice.language)
 
-    def _blend(self, expression: str) -> Voice:
+    def hashes(self, expressions: Iterable[str]) -> dict[str, str]:
+        """Return what own voices in these names and blends are made of: audio made with them changes with it."""
+        own = self.own.all()
+        if not own:
+            return {}
+        words = set(map(str.lower, _words(expressions)))
+        voices = {name: self.own.find(name) for name in sorted(words & own.keys())}
+        return {name: self.own.digest(voice) if voice else "" for name, voice in voices.items()}
+
+    def _find(self, expression: str) -> Voice:
+        terms = tuple(self.parse(expression))
+        return self._cached_blend(expression, terms, tuple(self._own_voice(name) for name, _ in terms))
+
+    def _own_voice(self, name: str) -> OwnVoice | None:
+        """Return the file of an own voice, none for one of Kokoro's."""
+        if name in OFFICIAL:
+            return None
+        voice = self.own.find(name)
+        if voice is None:
+            raise UnknownVoice(f"the file of voice {name} is gone or bad; see: tutti voices", param="voice")
+        return voice
+
+    def _blend(self, expression: str, terms: tuple[tuple[str, float], ...], own: tuple[OwnVoice | None, ...]) -> Voice:
         """Return one voice, or a weighted mean: `a(2)+b(1)`. A minus moves away from a voice: `a-b`."""
-        terms = parse_blend(expression)
+        language = own[0].language if own[0] else OFFICIAL[terms[0][0]].language
+        tables = [
+            self.own.table(voice) if voice else self._table(name) for (name, _), voice in zip(terms, own, strict=True)
+        ]
         if len(terms) == 1:
-            (name, _weight), *_ = terms
-            return Voice(name, self._table(name))
-        towards = sum(weight for _, weight in terms if weight > 0)
-        away = -sum(weight for _, weight in terms if weight < 0)
+            return Voice(terms[0][0], tables[0], language)
+        weights = [weight for _, weight in terms]
+        towards = sum(weight for weight in weights if weight > 0)
+        away = -sum(weight for weight in weights if weight < 0)
         # a - b moves half a step from a away from b, a(3) - b a quarter. The weights still add up to one, so that
         # the sum is a style; a plain difference would be nearly silent.
         push = away / (towards + away)
         mixed = sum(
             (
-                self._table(name) * (weight / towards * (1 + push) if weight > 0 else weight / away * push)
-                for name, weight in terms
+                table * (weight / towards * (1 + push) if weight > 0 else weight / away * push)
+                for table, weight in zip(tables, weights, strict=True)
             ),
             start=np.zeros((MAX_PHONEMES, STYLE_SIZE), np.float32),
         )
-        return Voice(expression.replace(" ", ""), mixed.astype(np.float32))
+        return Voice(expression.replace(" ", ""), mixed.astype(np.float32), language)
 
     def _read(self, name: str) -> NDArray[np.float32]:
         path = self._folder / f"{name}.bin"
@@ -173,20 +282,32 @@ class Voices:
         return table.reshape(MAX_PHONEMES, STYLE_SIZE)
 
 
-def parse_blend(expression: str) -> list[tuple[str, float]]:
-    """Return names and signed weights of a blend; raise UnknownVoice or InvalidInput that names the bad part."""
-    if cure := hint(expression):
-        raise UnknownVoice(f"unknown voice {expression.strip()[:80]!r}; {cure}", param="voice")
+def _words(expressions: Iterable[str]) -> Iterator[str]:
+    return (word for expression in expressions for word in _NAME.findall(expression))
+
+
+def own_info(voice: OwnVoice) -> VoiceInfo:
+    kind: Gender = gender(voice.name) if has_prefix(voice.name) else "neutral"
+    return VoiceInfo(voice.name, voice.language, kind, description="your own", is_own=True)
+
+
+def parse_blend(expression: str, names: Collection[str] = OFFICIAL) -> list[tuple[str, float]]:
+    """Return names and signed weights of a blend; raise UnknownVoice or InvalidInput that names the bad part.
+
+    `names`: of all voices, in lower case.
+    """
     name = expression.strip()
-    if _HYPHENATED.fullmatch(name) and GRADES.keys().isdisjoint(name.lower().split("-")):
-        _check_name(name)  # no blend: a name of another service
+    if cure := hint(expression):
+        raise UnknownVoice(f"unknown voice {name[:80]!r}; {cure}", param="voice")
+    if _HYPHENATED.fullmatch(name) and not any(part in names for part in name.lower().split("-")):
+        _check_name(name, names)  # no blend: a name of another service
     terms: list[tuple[str, float]] = []
     at = 0
     while at < len(expression):
         match = _TERM.match(expression, at)
         if match is None or (at > 0) != bool(match[1]):
             break
-        terms.append((_check_name(match[2]), _weight(match) * (-1 if match[1] == "-" else 1)))
+        terms.append((_check_name(match[2], names), _weight(match) * (-1 if match[1] == "-" else 1)))
         at = match.end()
     if at < len(expression) or not terms:
         raise UnknownVoice(
@@ -205,21 +326,22 @@ def resolve_aliases(expression: str, names: Mapping[str, str]) -> str:
     return _NAME.sub(lambda match: names.get(match[0].lower(), match[0]), "".join(expression.split()))
 
 
-def _check_name(name: str) -> str:
-    if name.lower() not in GRADES:
-        cure = _similar(name.lower()) or "; list them with: tutti voices"
+def _check_name(name: str, names: Collection[str]) -> str:
+    if name.lower() not in names:
+        cure = _similar(name.lower(), names) or "; list them with: tutti voices"
         raise UnknownVoice(f"unknown voice {name!r}{cure}", param="voice")
     return name.lower()
 
 
-def _similar(name: str) -> str:
+def _similar(name: str, names: Collection[str]) -> str:
     """A hint to voices that are spelled alike; a name without its prefix (`emma`) is compared with theirs."""
     if len(name) > MAX_COMPARED:
         return ""
     if name[1:3] in ("f_", "m_"):
-        return did_you_mean(name, NAMES) if get_close_matches(name[3:], (n[3:] for n in NAMES), 1, 0.6) else ""
-    alike = get_close_matches(name, [each[3:] for each in NAMES], 3, 0.75)
-    similar = [each for each in NAMES if each[3:] in alike]
+        return did_you_mean(name, names) if get_close_matches(name[3:], (n[3:] for n in names), 1, 0.6) else ""
+    bare = {each: each[3:] if has_prefix(each) else each for each in names}
+    alike = get_close_matches(name, bare.values(), 3, 0.75)
+    similar = [each for each, short in bare.items() if short in alike][:3]
     return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
 

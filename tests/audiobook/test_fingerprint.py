@@ -6,16 +6,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tutti import __version__
 from tutti.audiobook.book import Chapter
-from tutti.audiobook.fingerprint import fingerprint
+from tutti.audiobook.fingerprint import fingerprint, voice_hashes
 from tutti.audiobook.passages import passages
 from tutti.engine.checkpoints import audio_fingerprint
 from tutti.errors import InvalidInput
 from tutti.settings import Settings
 from tutti.speech import SpeechParams
+from tutti.voices import Voices
 
 CHAPTERS = (Chapter("one", "Deep water runs."),)
 PARAMS = SpeechParams("af_heart")
@@ -24,7 +26,7 @@ CPU = {"device": "cpu", "backend": "onnx", "precision": "fp32", "vocoder": "exac
 
 def of(params: SpeechParams = PARAMS, chapters: tuple[Chapter, ...] = CHAPTERS, **chosen: Any) -> str:
     settings = Settings(**{**CPU, **chosen})
-    return fingerprint(params, chapters, list(passages(chapters)), audio_fingerprint(settings))
+    return fingerprint(params, chapters, list(passages(chapters)), audio_fingerprint(settings), {})
 
 
 def test_it_is_the_same_for_the_same_sound(tmp_path: Path) -> None:
@@ -45,6 +47,21 @@ def test_it_changes_with_the_text_the_params_and_the_settings() -> None:
         of(replace(PARAMS, model="kokoro-light")),
     )
     assert len({of(), *others}) == 1 + len(others)
+
+
+def test_it_changes_with_the_own_voices_that_speak(tmp_path: Path) -> None:
+    def of_voices(kira: float, tom: float) -> str:
+        for name, value in (("kira", kira), ("tom", tom)):
+            np.save(tmp_path / f"{name}.npy", np.full((510, 256), float(value)))
+        voices, plan = Voices(tmp_path, tmp_path), list(passages(chapters))
+        return fingerprint(params, chapters, plan, {}, voice_hashes(params, chapters, voices))
+
+    params = SpeechParams("af_sky+tom", voice_names={"narrator": "kira"})
+    chapters = (Chapter("one", "Deep [voice:narrator]water runs."),)
+    assert of_voices(1, 1) != of_voices(2, 1) != of_voices(2, 2)
+    assert of_voices(1, 1) == of_voices(1, 1)
+    params, chapters = PARAMS, CHAPTERS
+    assert of_voices(1, 1) == of_voices(2, 2)
 
 
 def test_it_is_that_of_a_version_that_had_fewer_fields() -> None:

@@ -91,7 +91,7 @@ class BookKind(Kind):
         await self.call()
 
     def call(self) -> Awaitable[object]:
-        return self.books.check(BookFile(self.folder / "book.txt", "book.txt", None, {}))
+        return self.books.check(BookFile(self.folder / "book.txt", "book.txt", None, {}, ()))
 
     @staticmethod
     def set_limits(monkeypatch: pytest.MonkeyPatch, hang_s: float) -> None:

@@ -27,7 +27,7 @@ from tutti.errors import (
 from tutti.speech import SAMPLE_RATE, Speech, SpeechParams
 from tutti.tasks import cause, with_retries
 from tutti.text.language import find_language, request_language
-from tutti.voices import parse_blend
+from tutti.voices import Voices
 
 MAX_PASSAGE_S = 1200.0  # of audio; a passage of 1,000 characters has one minute, at a quarter of the speed four
 NOT_THE_TEXT = (WorkerLost, DeviceFull, G2PUnavailable, NotReady)  # the engine fails: the passage is tried again
@@ -54,11 +54,11 @@ class NarrationProgress:
 OnProgress = Callable[[NarrationProgress], None]
 
 
-def language_warning(written: str, params: SpeechParams) -> str:
+def language_warning(written: str, params: SpeechParams, voices: Voices) -> str:
     """A warning if a book is written in another language than it will be read in, else an empty string."""
     if not written:
         return ""
-    code = request_language(params.language, parse_blend(params.voice)[0][0][0])[0]
+    code = request_language(params.language, voices.language_of(params.voice))[0]
     declared = written.lower()
     with suppress(UnknownLanguage):
         declared = find_language(declared).code

@@ -1,7 +1,7 @@
 """Cut chapters into passages of a few sentences: the unit that is spoken, stored and resumed from."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -58,10 +58,10 @@ def passages(chapters: Sequence[Chapter]) -> Iterator[Passage]:
             update_marks(marks, chapter.text[start:end])
 
 
-def check_chapter_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -> float:
+def check_chapter_marks(chapters: Sequence[Chapter], names: Mapping[str, str], voices: Collection[str]) -> float:
     """Raise InvalidInput, with the chapter, for the first wrong mark, before hours of speech are made.
 
-    Return the seconds of all pauses that are written in the text.
+    `names`: of the caller's, for voices. Return the seconds of all pauses that are written in the text.
     """
     pause_s = 0.0
     for n, chapter in enumerate(chapters):
@@ -77,7 +77,7 @@ def check_chapter_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -
                 )
             pause_s += chapter_pause_s
             for name in voices_named(chapter.text):
-                parse_blend(resolve_aliases(name, names))
+                parse_blend(resolve_aliases(name, names), voices)
         except InvalidInput as exc:
             exc.message = f"chapter {n + 1} ({chapter.title}): {exc.message}"
             raise

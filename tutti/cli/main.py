@@ -20,6 +20,7 @@ from tutti.cli.serve import serve
 from tutti.cli.speak import speak
 from tutti.cli.terminal import print_table
 from tutti.cli.verify import verify
+from tutti.cli.voices import app as voices
 from tutti.client.commands import Command, CommandGroup, register
 from tutti.errors import TuttiError
 from tutti.settings import Settings, notes
@@ -73,35 +74,6 @@ def common_options(
 def _set_up_logging(debug: bool) -> None:
     level = logging.INFO if debug else logging.ERROR
     logging.basicConfig(level=level, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-
-
-def voices(
-    language: Annotated[str | None, typer.Option("--language", "-l", help="Only this language.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """List the 54 voices with language, gender, grade and description. Hear one: [bold]tutti speak Hello -v af_heart[/]
-
-    The grade is that of the voice's training, by its authors: A is best.
-    """
-    from tutti.text.language import find_language
-    from tutti.voices import GRADES, TRAITS, gender
-
-    only = find_language(language).letter if language else ""
-    rows = [
-        {
-            "id": name,
-            "language": find_language(name[0]).code,
-            "gender": gender(name),
-            "grade": grade,
-            "description": TRAITS[name],
-        }
-        for name, grade in GRADES.items()
-        if name.startswith(only)
-    ]
-    if as_json:
-        print(json.dumps(rows, indent=1))
-        return
-    print_table(("voice", "language", "gender", "grade", "description"), (list(row.values()) for row in rows))
 
 
 def pull(
@@ -183,7 +155,8 @@ def g2p_serve(
     uvicorn.run(g2p_app(G2P(settings.home).pronounce), host=host, port=port, log_level="info")
 
 
-for command in (serve, speak, read, bulk, plan, voices, pull, verify, config, mcp, g2p_serve):
+for command in (serve, speak, read, bulk, plan, pull, verify, config, mcp, g2p_serve):
     app.command(cls=Command)(command)
+app.add_typer(voices, name="voices", cls=CommandGroup)
 add_cluster(app)
 register(app)  # say, bench, top

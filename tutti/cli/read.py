@@ -40,7 +40,7 @@ def read(
     """
     from tutti.audio.tagged import container
     from tutti.audiobook.export import CaptionFile, export_book
-    from tutti.audiobook.fingerprint import fingerprint
+    from tutti.audiobook.fingerprint import fingerprint, voice_hashes
     from tutti.audiobook.journal import Journal
     from tutti.audiobook.narrate import language_warning, narrate
     from tutti.audiobook.passages import check_chapter_marks, passages
@@ -48,6 +48,7 @@ def read(
     from tutti.engine.build import open_engine
     from tutti.engine.checkpoints import audio_fingerprint
     from tutti.engine.request import check_params
+    from tutti.voices import Voices
 
     settings, params = means.speaking(manner)
     path = out or Path(f"{book.stem}.m4b")
@@ -56,16 +57,18 @@ def read(
     for target in (path, captions or path):
         if not target.parent.is_dir():
             raise InvalidInput(f"cannot write {target}: there is no folder {target.parent}", param="out")
-    check_params(params)
+    voices = Voices.of(settings)
+    check_params(params, voices)
     parsed = _read_book(book, encoding, title, author, cover)
-    check_chapter_marks(parsed.chapters, {})
+    check_chapter_marks(parsed.chapters, {}, voices)
     plan = list(passages(parsed.chapters))
-    identity = fingerprint(params, parsed.chapters, plan, audio_fingerprint(settings))
+    used = voice_hashes(params, parsed.chapters, voices)
+    identity = fingerprint(params, parsed.chapters, plan, audio_fingerprint(settings), used)
     journal_path = path.with_name(f"{path.name}.reading")
     if restart:
         journal_path.unlink(missing_ok=True)
     _print_book(parsed)
-    if warning := language_warning(parsed.language, params):
+    if warning := language_warning(parsed.language, params, voices):
         print(warning, file=sys.stderr)
     with Journal(journal_path, identity) as journal:
         _print_resumption(journal, len(plan))

@@ -113,7 +113,7 @@ def open_engine(
     compile = settings.compile if for_server else "off"
     first, second = upgrade_choices(choices, compile, kernels_ready=marker.exists())
     workers = [_worker(settings, first, second, index, progress, for_server=for_server) for index in indices]
-    voices = Voices(settings.home / "voices")
+    voices = Voices.of(settings)
     costs = settings.home / file_name(_device(first, settings.threads), WEIGHTS) if for_server else None
     frontend = make_frontend(settings, g2p_processes or int(for_server))
     engine = assemble(workers, first, voices, frontend, settings, capped=for_server, cost_file=costs)

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Self
 
@@ -209,7 +209,7 @@ class Engine:
         return await stream.prepare()
 
     def _check(self, request: StreamRequest) -> CheckedRequest:
-        return check_request(request, self.checkpoints, self._text_defaults.code_blocks)
+        return check_request(request, self.checkpoints, self.voices, self._text_defaults.code_blocks)
 
     async def _open_counted(self, scope: ExitStack, checked: CheckedRequest) -> tuple[Stream, Start]:
         """Open a stream at the worker with the least work; it counts from its first step until `counted` is closed."""
@@ -230,8 +230,9 @@ class Engine:
         """The stream of a request; raise for a voice or a lexicon that is not there."""
         text, params = checked.request.text, checked.params
         voice = self.voices.get(params.voice, params.style)
-        if isinstance(text, str):
-            await check_voices(text, params.voice_names, self.voices)
+        voice_names = await check_voices(text, params.voice_names, self.voices) if isinstance(text, str) else None
+        if languages := self.voices.languages(voice_names):
+            checked = replace(checked, options=checked.options._replace(voice_languages=languages))
         return Stream(
             next(self._numbers),
             checked,

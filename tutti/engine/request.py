@@ -15,7 +15,7 @@ from tutti.text.language import request_language
 from tutti.text.marks import MAX_VOICE_MARK, MAX_VOICES, voices_named
 from tutti.text.options import CodeBlocks, TextOptions, find_code_blocks, normalization
 from tutti.text.user_lexicon import UserLexicon
-from tutti.voices import Voices, parse_blend, resolve_aliases
+from tutti.voices import Voices, resolve_aliases
 
 MAX_TEXT = 2_000_000  # characters; a long novel has about one million
 SEARCHED_AT_ONCE = 100_000  # characters of a text in one turn of the event loop; more holds it for longer
@@ -47,29 +47,33 @@ class CheckedRequest:
     checkpoint: str
 
 
-def check_request(request: StreamRequest, checkpoints: Sequence[str], code_blocks: CodeBlocks) -> CheckedRequest:
+def check_request(
+    request: StreamRequest, checkpoints: Sequence[str], voices: Voices, code_blocks: CodeBlocks
+) -> CheckedRequest:
     """Raise InvalidInput for the first invalid field. `checkpoints`: the first is the default.
 
-    Voices and the lexicon are checked when they are looked up: that takes longer.
+    Tables of voices and the lexicon are checked when they are looked up: that takes longer.
     """
     text, params = request.text, request.params
     if isinstance(text, str) and len(text) > MAX_TEXT:
         raise InvalidInput(f"the text has {len(text)} characters; the limit is {MAX_TEXT}", param="input")
-    language, options = check_params(params, code_blocks)
+    language, options = check_params(params, voices, code_blocks)
     checkpoint = checkpoints[0] if params.model is None else params.model
     if checkpoint not in checkpoints:
         raise InvalidInput(f"unknown model {checkpoint!r}; available: {', '.join(checkpoints)}", param="model")
     return CheckedRequest(request, apply_emotion(params), language, options, checkpoint)
 
 
-def check_params(params: SpeechParams, code_blocks: CodeBlocks = "announce") -> tuple[str | None, TextOptions]:
+def check_params(
+    params: SpeechParams, voices: Voices, code_blocks: CodeBlocks = "announce"
+) -> tuple[str | None, TextOptions]:
     """Raise InvalidInput for the first invalid field; return the language, none for the voice's own, and the options.
 
     `code_blocks`: how code is read unless the parameters say so.
     """
     for voice in (params.voice, params.style):
         if voice is not None:
-            parse_blend(voice)
+            voices.parse(voice)
     check_speed(params.speed)
     check_prosody(Prosody(params.pitch, params.pitch_range, params.energy))
     if params.emotion is not None:
@@ -86,8 +90,8 @@ def check_params(params: SpeechParams, code_blocks: CodeBlocks = "announce") -> 
     return None if params.language is None or detect_language else language, options
 
 
-async def check_voices(text: str, aliases: Mapping[str, str], voices: Voices) -> None:
-    """Raise for a voice that the text names and that does not exist. A long text is searched in several turns."""
+async def check_voices(text: str, aliases: Mapping[str, str], voices: Voices) -> list[str]:
+    """Return the voices that the text names; raise if one does not exist. A long text is searched in several turns."""
     names: set[str] = set()
     for start in range(0, len(text), SEARCHED_AT_ONCE):
         if start:
@@ -95,8 +99,10 @@ async def check_voices(text: str, aliases: Mapping[str, str], voices: Voices) ->
         names.update(voices_named(text[start : start + SEARCHED_AT_ONCE + MAX_VOICE_MARK]))
         if len(names) > MAX_VOICES:
             raise InvalidInput(f"the text names more than {MAX_VOICES} voices and blends", param="input")
-    for name in names:
-        voices.get(resolve_aliases(name, aliases))
+    resolved = [resolve_aliases(name, aliases) for name in names]
+    for name in resolved:
+        voices.get(name)
+    return resolved
 
 
 class LexiconChecker:

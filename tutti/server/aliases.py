@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tutti.cloud_voices import stand_in, stand_in_notice
+from tutti.cloud_voices import OPENAI_VOICES, stand_in, stand_in_notice
 from tutti.errors import InvalidInput, did_you_mean
 from tutti.server.errors import UnknownModel, rename_param
-from tutti.text.language import find_language
-from tutti.voices import NAMES, gender, parse_blend, resolve_aliases
+from tutti.voices import Voices, resolve_aliases
 
 MODELS = ("kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts")  # all stand for the default checkpoint
 OTHER_SPELLINGS = (  # used by other servers
@@ -18,13 +17,6 @@ OTHER_SPELLINGS = (  # used by other servers
 )
 DATE = re.compile(r"-(\d{4}|\d{4}-\d{2}-\d{2})\Z", re.ASCII)  # tts-1-1106, gpt-4o-mini-tts-2025-12-15
 MODEL_NAME = re.compile(r"[\w.:-]{1,64}(/[\w.:-]{1,64})?\Z", re.ASCII)
-
-# OpenAI's thirteen voices. The first five exist in Kokoro under the same name.
-OPENAI_VOICES = {
-    **{"alloy": "af_alloy", "echo": "am_echo", "fable": "bm_fable", "onyx": "am_onyx", "nova": "af_nova"},
-    **{"ash": "am_michael", "ballad": "bm_george", "cedar": "am_fenrir", "verse": "am_puck"},
-    **{"coral": "af_bella", "marin": "af_heart", "sage": "af_sarah", "shimmer": "af_kore"},
-}
 
 _ALIAS = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _REQUEST_ALIAS = re.compile(r"[^\[\]\n<>\"'&]{1,100}")  # a name that fits into a mark and into SSML
@@ -37,6 +29,7 @@ class Aliases:
     checkpoints: tuple[str, ...]
     voices: Mapping[str, str]  # alias to voice expression
     default_voice: str
+    known: Voices  # Kokoro's, and those of the operator
     any_model: bool = False  # every other name of a model stands for the first checkpoint
     rates: Mapping[str, float] = field(default_factory=dict)  # times the speed, of an alias
 
@@ -59,10 +52,10 @@ def voice_of_model(model: str | None, aliases: Aliases) -> str | None:
     """Return the voice that some clients send as the model, where any name of a model is accepted."""
     if not aliases.any_model or model is None:
         return None
-    return model if resolve_name(model, aliases).lower() in NAMES else None
+    return model if resolve_name(model, aliases).lower() in aliases.known else None
 
 
-def voice_aliases(pairs: Iterable[str]) -> dict[str, str]:
+def voice_aliases(pairs: Iterable[str], known: Voices) -> dict[str, str]:
     """Return the aliases of the settings (`narrator=am_adam`) and those of OpenAI."""
     aliases = dict(OPENAI_VOICES)
     for pair in pairs:
@@ -70,7 +63,7 @@ def voice_aliases(pairs: Iterable[str]) -> dict[str, str]:
         if not equals or not _ALIAS.fullmatch(name.strip()) or not voice.strip():
             raise InvalidInput(f"voice_names: write name=voice, got {pair!r}", param="voice_names")
         with rename_param(voice="voice_names"):
-            parse_blend(voice.strip())
+            known.parse(voice.strip())
         aliases[name.strip().lower()] = voice.strip()
     return aliases
 
@@ -103,12 +96,4 @@ def add_voices(aliases: Aliases, targets: Mapping[str, tuple[str, float | None]]
 
 def resolve_name(name: str, aliases: Aliases) -> str:
     """Return the voice or blend of a label, or of an expression with aliases; unknown names stay."""
-    return LABELS.get(name.strip().lower()) or resolve_aliases(name, aliases.voices)
-
-
-def voice_label(name: str) -> str:
-    """Return the name of a voice for people, such as "Heart (American English, female)"."""
-    return f"{name[3:].title()} ({find_language(name[0]).name}, {gender(name)})"
-
-
-LABELS = {voice_label(name).lower(): name for name in NAMES}  # clients may show them, and send what they show
+    return aliases.known.of_label(name) or resolve_aliases(name, aliases.voices)

@@ -31,7 +31,7 @@ class EngineProtocol(Protocol):
 
     @property
     def voices(self) -> Voices:
-        """The tables of all voices."""
+        """All voices: what is known of them, and their tables."""
         ...
 
     @property

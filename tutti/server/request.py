@@ -13,7 +13,7 @@ from tutti.audio import PCM_FORMATS, Encoder, Format, encoder
 from tutti.engine.request import StreamRequest
 from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams, WordTime, is_pcm
 from tutti.text.incremental import Delta
-from tutti.text.marks import marks_as_text
+from tutti.text.marks import marks_as_text, voices_named
 from tutti.voices import resolve_aliases
 
 
@@ -63,6 +63,12 @@ class SpeechRequest:
     @property
     def content_type(self) -> str:
         return self.format.content_type(self.format.rate(self.sample_rate))
+
+    def voices_named(self) -> list[str]:
+        """Return every name of a voice in the request and its text, also those that stand for others."""
+        params = self.params
+        names = (params.voice, params.style or "", *(() if self.reads_marks else voices_named(self.text)))
+        return [*names, *(resolve_aliases(name, params.voice_names) for name in names)]
 
     def voice_of(self, word: WordTime) -> str:
         """Return the voice that speaks a word."""

@@ -31,6 +31,7 @@ from tutti.server.service import Service, resolve_voice_settings
 from tutti.server.spans import is_exporting
 from tutti.server.uvicorn_setup import check_versions, collect_rarely, event_loop_factory, uvicorn_config
 from tutti.settings import Settings
+from tutti.voices import Voices
 
 OPEN_WARNING = (
     "tutti: warning: there are no API keys, so everyone who reaches this machine may use the server; "
@@ -134,7 +135,7 @@ def handling_signals(server: Server) -> Iterator[None]:
 def serve(settings: Settings, notes: Sequence[str] = ()) -> None:
     """Serve until a signal. A wrong setting or a port in use fails before anything is downloaded or loaded."""
     check_versions()
-    resolve_voice_settings(settings)
+    resolve_voice_settings(settings, Voices.of(settings))
     ApiKeys(settings.api_keys)
     OriginRules(settings)
     n_processes = n_http_processes(settings)

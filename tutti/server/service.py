@@ -26,7 +26,7 @@ from tutti.settings import Settings
 from tutti.speech import Speech
 from tutti.text.incremental import Delta
 from tutti.text.user_lexicon import file_stamp
-from tutti.voices import parse_blend, resolve_aliases
+from tutti.voices import Voices, resolve_aliases
 from tutti.weights import MODELS
 
 
@@ -47,14 +47,14 @@ class Service:
 
     @classmethod
     def of(cls, engine: EngineProtocol, settings: Settings) -> "Service":
-        voices, default_voice = resolve_voice_settings(settings)
+        voices, default_voice = resolve_voice_settings(settings, engine.voices)
         return cls(
             engine,
             settings,
             Lifecycle(engine),
             RateLimits(settings.rate_requests, settings.rate_characters),
             ResponseCache(round(settings.cache_mb * 1e6)),
-            Aliases(engine.checkpoints, voices, default_voice, settings.any_model),
+            Aliases(engine.checkpoints, voices, default_voice, engine.voices, settings.any_model),
             AudioMemory(settings.max_audio_mb * 1e6),
             {name: model_stamp(choice) for name, choice in choose_checkpoints(settings).items()},
             Encoders(engine.first_audio),
@@ -143,7 +143,9 @@ class Service:
         settings = self.settings
         lexicon = file_stamp(settings.lexicon) if settings.lexicon else None
         model = self.models.get(request.params.model or self.aliases.checkpoints[0])
-        return request.etag((model, settings.g2p_url, settings.code_blocks, lexicon))
+        sound = (model, settings.g2p_url, settings.code_blocks, lexicon)
+        own_voices = self.aliases.known.hashes(request.voices_named())
+        return request.etag((*sound, own_voices) if own_voices else sound)
 
     def check_text(self, n_characters: int, caller: str, param: str = "input") -> None:
         """Raise if a text is too long for one request, or for what is left of the caller's rate."""
@@ -163,9 +165,9 @@ def model_stamp(choice: Choice) -> object:
     return weights, choice.precision, [(name, file_stamp(path) if name == "light" else None) for name, path in own]
 
 
-def resolve_voice_settings(settings: Settings) -> tuple[dict[str, str], str]:
+def resolve_voice_settings(settings: Settings, known: Voices) -> tuple[dict[str, str], str]:
     """Return the voice aliases and the default voice, also as `default`; raise if a voice does not exist."""
-    aliases = voice_aliases(settings.voice_names)
+    aliases = voice_aliases(settings.voice_names, known)
     voice = resolve_aliases(settings.voice, aliases)
-    parse_blend(voice)
+    known.parse(voice)
     return {"default": voice, **aliases}, voice

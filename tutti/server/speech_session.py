@@ -23,15 +23,15 @@ from tutti.server.websocket import Message, MessageSocket, encoded_speech
 from tutti.speech import Speech
 from tutti.tasks import cancel_all
 from tutti.text.language import request_language
-from tutti.voices import parse_blend
+from tutti.voices import Voices
 
 MAX_CONTEXTS = 16  # that are open at once on one socket
 
 
-def checked_request(request: SpeechRequest) -> SpeechRequest:
+def checked_request(request: SpeechRequest, voices: Voices) -> SpeechRequest:
     """Return a request for texts that are to come; raise if its voice, style or language is unknown."""
     for voice in filter(None, (request.params.voice, request.params.style)):
-        parse_blend(voice)
+        voices.parse(voice)
     request_language(request.params.language, "en-us")
     return request
 

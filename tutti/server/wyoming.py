@@ -9,14 +9,13 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
-from functools import cache
 from typing import Any, NamedTuple
 
 from tutti import __version__
 from tutti.admission.ticket import Ticket
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError, install_hint
-from tutti.server.aliases import resolve_name, voice_label
+from tutti.server.aliases import resolve_name
 from tutti.server.body_limit import check_json
 from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import TooLarge
@@ -31,7 +30,7 @@ from tutti.tasks import cancel_all
 from tutti.text import ssml
 from tutti.text.incremental import Delta
 from tutti.text.language import find_language
-from tutti.voices import GRADES, NAMES, parse_blend
+from tutti.voices import GRADES, NAMES, VoiceInfo, Voices
 
 try:
     from wyoming.audio import AudioChunk, AudioStart, AudioStop
@@ -138,7 +137,7 @@ class WyomingConnection:
         settings = self._service.settings
         while (event := await read_event(self._reader, settings.max_body, settings.idle_s)) is not None:
             if Describe.is_type(event.type):
-                await self._write(info())
+                await self._write(info(self._service.engine.voices))
             elif Ping.is_type(event.type):
                 await self._send(Pong(text=Ping.from_event(event).text))
             else:
@@ -185,7 +184,7 @@ class WyomingConnection:
         if name:
             return resolve_name(name, aliases)
         default = aliases.default_voice
-        return best_voice(language, default) if language else default
+        return best_voice(language, default, aliases.known) if language else default
 
     def _add(self, feed: TextFeed, piece: str) -> None:
         max_text = self._service.settings.max_text
@@ -318,8 +317,7 @@ def _text(event: Event) -> str:
     return text
 
 
-@cache
-def info() -> Event:
+def info(voices: Voices) -> Event:
     """Describe the server for Home Assistant: every voice with its language."""
     program = TtsProgram(
         name="tutti",
@@ -327,29 +325,30 @@ def info() -> Event:
         installed=True,
         description="All voices, one pass: Kokoro-82M",
         version=__version__,
-        voices=[_voice(name) for name in NAMES],
+        voices=[_voice(voice) for voice in voices.all().values()],
         supports_synthesize_streaming=True,
     )
     return Info(tts=[program]).event()
 
 
-def _voice(name: str) -> TtsVoice:
-    code, _, region = find_language(name[0]).code.partition("-")
+def _voice(voice: VoiceInfo) -> TtsVoice:
+    code, _, region = voice.language.partition("-")
     return TtsVoice(
-        name=name,
-        attribution=Attribution("hexgrad", "https://huggingface.co/hexgrad/Kokoro-82M"),
+        name=voice.name,
+        attribution=Attribution("", "")
+        if voice.is_own
+        else Attribution("hexgrad", "https://huggingface.co/hexgrad/Kokoro-82M"),
         installed=True,
-        description=voice_label(name),
+        description=voice.label,
         version="1.0",
         languages=[f"{code}-{region.upper()}" if region else code],
     )
 
 
-def best_voice(code: str, default: str) -> str:
+def best_voice(code: str, default: str, voices: Voices) -> str:
     """Return the voice for a language: the default if it speaks that language, else the one with the best grade."""
     letter = find_language(code).letter
-    (first, _), *_ = parse_blend(default)
-    if first.startswith(letter):
+    if find_language(voices.language_of(default)).letter == letter:
         return default
     return min((name for name in NAMES if name.startswith(letter)), key=_rank)
 

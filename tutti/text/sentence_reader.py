@@ -50,10 +50,15 @@ class SentenceReader:
     def _with_named_voice(self, style: InlineStyle) -> InlineStyle:
         """The style with the language and the rate of its voice, where they do not follow from its name."""
         name = (style.voice or "").lower()
-        rate, expression = self.options.voice_rates.get(name, 1.0), self.options.voice_names.get(name)
+        rate, expression = self.options.voice_rates.get(name, 1.0), self.options.voice_names.get(name, name)
         if expression and style.language is None:
-            style = style._replace(language=voice_language(expression))
+            style = style._replace(language=self._language_of(expression))
         return style if rate == 1 else style._replace(rate=style.rate * rate)
+
+    def _language_of(self, expression: str) -> str | None:
+        """The language of a voice or blend; None if it is not known."""
+        first = expression.strip().partition("(")[0].partition("+")[0].partition("-")[0].strip().lower()
+        return self.options.voice_languages.get(first) or voice_language(expression)
 
     def _read_as(self, language: str, aligned: AlignedText, ipa_overrides: Mapping[int, str]) -> Pronunciation:
         normal = normalize(aligned, language, self.options.normalization)

@@ -160,7 +160,9 @@ def run_linked(fake: FakeEngine, test: Callable[[RemoteEngine, HangUp], Awaitabl
     async def run() -> None:
         await fake.start()
         near, far = socket.socketpair()
-        remote = RemoteEngine(EngineState(ready=True, checkpoints=("kokoro",), batching_enabled=True), fake.refusals)
+        remote = RemoteEngine(
+            EngineState(ready=True, checkpoints=("kokoro",), batching_enabled=True), fake.refusals, fake.voices
+        )
 
         def receive(message: object) -> None:
             streams.receive(cast(Any, message))

@@ -6,7 +6,7 @@ import os
 import pickle
 import resource
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,7 @@ class BookFile:
     name: str  # under which its owner knows it
     encoding: str | None
     voice_names: Mapping[str, str]  # that marks in it may use
+    voices: Collection[str]  # and those that they may stand for
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,7 @@ def _read(file: BookFile, whole: bool) -> Answer:
     try:
         with file.path.open("rb") as source:
             book = read_book(source, file.name, file.encoding)
-        pause_s = check_chapter_marks(book.chapters, file.voice_names)
+        pause_s = check_chapter_marks(book.chapters, file.voice_names, file.voices)
         parsed = ParsedBook(book, tuple(passages(book.chapters)), pause_s)
         return pickle.dumps(parsed, pickle.HIGHEST_PROTOCOL) if whole else summary(parsed)
     except TuttiError as exc:

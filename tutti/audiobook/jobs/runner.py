@@ -15,7 +15,7 @@ from typing import BinaryIO, TypeVar
 from tutti.audio.tagged import container
 from tutti.audiobook.book import Book
 from tutti.audiobook.export import CaptionFile, ExportResult, export_book
-from tutti.audiobook.fingerprint import fingerprint
+from tutti.audiobook.fingerprint import fingerprint, voice_hashes
 from tutti.audiobook.jobs.book_process import BookFile, BookProcesses, BookSummary
 from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
 from tutti.audiobook.jobs.store import PRIVATE
@@ -26,6 +26,7 @@ from tutti.captions import CaptionFormat
 from tutti.errors import StorageFull
 from tutti.files import atomic_write
 from tutti.speech import Speech, SpeechParams
+from tutti.voices import Voices
 
 Value = TypeVar("Value")
 AudioSettings = Callable[[], Mapping[str, object]]
@@ -70,6 +71,7 @@ class JobRunner:
     def __init__(
         self,
         engine: SpeechEngine,
+        voices: Voices,
         n_threads: int,
         passages_at_once: Callable[[], int],
         audio_settings: AudioSettings,
@@ -77,6 +79,7 @@ class JobRunner:
     ) -> None:
         """`audio_settings` returns the settings that change the audio; if they change, a job starts over."""
         self._engine = engine
+        self._voices = voices
         self._passages_at_once = passages_at_once
         self._audio_settings = audio_settings
         self._check_room = check_room
@@ -91,7 +94,7 @@ class JobRunner:
             storing = self._imports.submit(self._store, folder, source, name)
             try:
                 path = await asyncio.wrap_future(storing)
-                return await self._books.check(BookFile(path, name, spec.encoding, spec.params.voice_names))
+                return await self._books.check(self._book_file(path, name, spec.encoding, spec.params))
             except BaseException:
                 storing.add_done_callback(lambda _: shutil.rmtree(folder, ignore_errors=True))
                 raise
@@ -100,11 +103,12 @@ class JobRunner:
         self, job: AudiobookJob, folder: Path, running: RunningJob, on_change: Callable[[], None]
     ) -> ExportResult:
         """Speak what is missing and write the files; update `running` and call `on_change` on the way."""
-        stored = BookFile(folder / job.name, job.name, job.encoding, job.params.voice_names)
+        stored = self._book_file(folder / job.name, job.name, job.encoding, job.params)
         parsed = await self._books.read(stored)
         book, plan = replace(parsed.book, title=job.title, author=job.author), parsed.plan
         audio_settings = await self._in_thread(self._audio_settings)
-        mark = await self._in_thread(partial(fingerprint, job.params, book.chapters, plan, audio_settings))
+        used = voice_hashes(job.params, book.chapters, self._voices)
+        mark = await self._in_thread(partial(fingerprint, job.params, book.chapters, plan, audio_settings, used))
 
         def on_progress(progress: NarrationProgress) -> None:
             running.update(progress)
@@ -128,6 +132,9 @@ class JobRunner:
         await self._books.close()
         self._imports.shutdown(cancel_futures=True)
         self._threads.shutdown(cancel_futures=True)
+
+    def _book_file(self, path: Path, name: str, encoding: str | None, params: SpeechParams) -> BookFile:
+        return BookFile(path, name, encoding, params.voice_names, frozenset(self._voices))
 
     def _store(self, folder: Path, source: BinaryIO, name: str) -> Path:
         path = folder / stored_name(name)

@@ -26,6 +26,7 @@ from tutti.audiobook.narrate import SpeechEngine, language_warning
 from tutti.engine.request import LexiconChecker, check_params
 from tutti.errors import Draining, JobsLocked, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
 from tutti.tasks import cancel_all
+from tutti.voices import Voices
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -54,6 +55,7 @@ class JobService:
     def __init__(
         self,
         engine: SpeechEngine,
+        voices: Voices,
         folder: Path,
         limits: JobLimits,
         *,
@@ -61,8 +63,9 @@ class JobService:
         audio_settings: AudioSettings = dict,
     ) -> None:
         self._folder = folder
+        self._voices = voices
         self._limits = limits
-        self._runner = JobRunner(engine, AT_ONCE, passages_at_once, audio_settings, self._check_room)
+        self._runner = JobRunner(engine, voices, AT_ONCE, passages_at_once, audio_settings, self._check_room)
         self._lexicons = LexiconChecker()
         self._store: JobStore | None = None
         self._opening = asyncio.Lock()
@@ -109,7 +112,7 @@ class JobService:
             raise Draining("the server is shutting down and accepts no new jobs")
         store = await self._open()
         container(spec.suffix)
-        check_params(spec.params)
+        check_params(spec.params, self._voices)
         await self._lexicons.build(spec.params.lexicon)
         async with self._turns.turn(caller), self._place(store, owner):
             id = uuid4().hex
@@ -118,7 +121,7 @@ class JobService:
                 admit(book.n_characters)
                 spoken = book.n_characters * BYTES_A_CHARACTER / spec.params.speed
                 await self._check_disk(store, spoken + book.pause_s * BYTES_A_PAUSE)
-                warning = language_warning(book.language, spec.params)
+                warning = language_warning(book.language, spec.params, self._voices)
                 job = AudiobookJob(
                     id, owner, caller, time.time(), stored_name(name), spec.encoding, spec.suffix, spec.captions,
                     spec.captions_by_word, spec.params, spec.title or book.title, spec.author or book.author,

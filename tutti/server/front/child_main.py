@@ -40,6 +40,7 @@ from tutti.server.service import Service
 from tutti.server.spans import Spans
 from tutti.server.uvicorn_setup import collect_rarely, event_loop_factory, uvicorn_config
 from tutti.settings import Settings
+from tutti.voices import Voices
 
 
 def create_speech_app(engine: EngineProtocol, settings: Settings, registry: CollectorRegistry) -> FastAPI:
@@ -91,7 +92,8 @@ def main(end: socket.socket, place: Place) -> None:
 
 
 async def _serve(end: socket.socket, place: Place) -> None:
-    engine, registry = RemoteEngine(place.engine, place.refusals), CollectorRegistry()
+    engine = RemoteEngine(place.engine, place.refusals, Voices.of(place.settings))
+    registry = CollectorRegistry()
     # The routes for speech use no more of an engine than this one has.
     application = create_speech_app(cast(EngineProtocol, engine), place.settings, registry)
     service: Service = application.state.service

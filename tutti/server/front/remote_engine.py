@@ -20,6 +20,7 @@ from tutti.server.front.messages import (
 )
 from tutti.speech import Speech
 from tutti.trace import current_trace
+from tutti.voices import Voices
 
 REPORT_S = 0.25  # between two reports of refused streams and first audio
 
@@ -29,8 +30,9 @@ Reply = SpeechReady | StreamEnded
 class RemoteEngine:
     """What the routes for speech need of an engine."""
 
-    def __init__(self, state: EngineState, refusals: Refusals) -> None:
-        self.state, self.refusals, self.loop_budget = state, refusals, LoopBudget()
+    def __init__(self, state: EngineState, refusals: Refusals, voices: Voices) -> None:
+        self.state, self.refusals, self.voices = state, refusals, voices
+        self.loop_budget = LoopBudget()
         self.send: Callable[[object], None] = lambda _: None  # until the link is there
         self._numbers = count()
         self._replies: dict[int, asyncio.Future[Reply]] = {}  # of the streams that wait for one

@@ -54,7 +54,7 @@ from tutti.text.ssml import SPOKEN, UNSPOKEN
 from tutti.text.ssml_marks import ELEMENTS, ssml_as_marks
 from tutti.text.ssml_values import RATES
 from tutti.torch_file import torch_file
-from tutti.voices import Voice, parse_blend
+from tutti.voices import Voice
 
 _WORD = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
 LONGEST_WORD = 200  # symbols; more cannot be one word
@@ -147,7 +147,7 @@ def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
         """SSML as text with marks, for a later request; a text that is not SSML stays as it is."""
         voice = resolve_name(body.voice or "", service.aliases)
         if voice:
-            parse_blend(voice)
+            service.engine.voices.parse(voice)
         with rename_param(input="text"):
             service.check_text(len(body.text), request.state.caller)
             marked = await asyncio.to_thread(ssml_as_marks, body.text, voice)  # a document may have thousands of tags
@@ -163,7 +163,7 @@ def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
         To speak with it, use its name as `voice`.
         """
         blend = resolve_name(voice_expression(voices) or "", service.aliases)
-        parts = [{"name": name, "weight": weight} for name, weight in parse_blend(blend)]
+        parts = [{"name": name, "weight": weight} for name, weight in service.engine.voices.parse(blend)]
         if "application/json" in request.headers.get("accept", ""):
             return JSONResponse({"voice": blend, "parts": parts})
         content = await asyncio.to_thread(voice_file, service.engine.voices.get(blend))

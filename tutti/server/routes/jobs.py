@@ -58,6 +58,7 @@ def make_jobs(service: Service) -> JobService:
     settings = service.settings
     return JobService(
         service.engine,
+        service.engine.voices,
         settings.data / "jobs",
         JobLimits(settings.max_jobs, settings.max_jobs_gb * 1e9),
         passages_at_once=lambda: service.engine.passages_at_once,

@@ -7,7 +7,7 @@ from fastapi.responses import FileResponse, Response
 
 from tutti.admission.ticket import Delivery
 from tutti.audio import format_of_file
-from tutti.server.aliases import MODELS, find_checkpoint, voice_label
+from tutti.server.aliases import MODELS, find_checkpoint
 from tutti.server.dialogue import DialogueBody
 from tutti.server.downloads import TIMES, Downloads, shown_name
 from tutti.server.errors import UnknownDownload, rename_param
@@ -27,7 +27,7 @@ from tutti.server.service import Service
 from tutti.server.wires.elevenlabs import models_list
 from tutti.text.g2p.extras import missing_extra
 from tutti.text.language import LANGUAGES, find_language
-from tutti.voices import GRADES, NAMES, TRAITS, gender
+from tutti.voices import VoiceInfo
 
 CREATED = 1_735_689_600  # Unix time of 2025-01-01, when Kokoro 1.0 was new
 
@@ -114,12 +114,15 @@ def discovery_routes(service: Service) -> APIRouter:
     @routes.get("/v1/audio/voices", responses=only_errors(400))
     async def voices(legacy: bool = False) -> dict[str, Any]:
         """Every voice; `legacy=true` for the bare names."""
+        known = service.engine.voices.all()
         if legacy:
-            return {"voices": list(NAMES), "default_voice": service.aliases.default_voice}
+            return {"voices": list(known), "default_voice": service.aliases.default_voice}
         has_own_g2p = service.settings.g2p_url is None  # another server has its own packages
         needs = {language.letter: missing_extra(language.code) if has_own_g2p else None for language in LANGUAGES}
-        rows = [voice_fields(name, needs[name[0]]) for name in NAMES]
-        return {"voices": rows, "default_voice": service.aliases.default_voice}
+        rows = [voice_fields(voice, needs[find_language(voice.language).letter]) for voice in known.values()]
+        problems = service.engine.voices.own.problems()
+        refused = {"refused": list(problems.values())} if problems else {}
+        return {"voices": rows, "default_voice": service.aliases.default_voice, **refused}
 
     @routes.get("/v1/test")
     async def test() -> dict[str, str]:
@@ -138,15 +141,15 @@ def model_fields(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": CREATED, "owned_by": "tutti"}
 
 
-def voice_fields(name: str, needs: str | None) -> dict[str, str | None]:
+def voice_fields(voice: VoiceInfo, needs: str | None) -> dict[str, str | bool | None]:
     """Describe a voice; `needs` is the extra that its language lacks on this server."""
     return {
-        "id": name,
-        "name": name,  # clients take it for the voice to send
-        "label": voice_label(name),
-        "language": find_language(name[0]).code,
-        "gender": gender(name),
-        "grade": GRADES[name],
-        "description": TRAITS[name],
+        "id": voice.name,
+        "name": voice.name,  # clients take it for the voice to send
+        "label": voice.label,
+        "language": voice.language,
+        "gender": voice.gender,
+        "grade": voice.grade,
+        "description": voice.description,
         "needs": needs,
     }

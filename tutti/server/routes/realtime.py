@@ -23,7 +23,6 @@ from tutti.server.service import Service
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLES_PER_FRAME, Speech, SpeechParams
 from tutti.tasks import cancel_all
-from tutti.voices import parse_blend
 
 FORMATS = {"audio/pcm": "pcm", "audio/pcmu": "mulaw", "audio/pcma": "alaw"}
 MAX_RESPONSES = 16  # that are spoken at once on one socket
@@ -175,7 +174,7 @@ class RealtimeSession:
         if output.voice is not None:
             name = voice_expression(output.voice) or self.service.aliases.default_voice
             voice, notices = resolve_voice(name, self.service.aliases)
-            parse_blend(voice)
+            self.service.engine.voices.parse(voice)
             params, request = replace(params, voice=voice), replace(request, notices=notices)
         if output.format is not None:
             if output.format.type not in FORMATS:

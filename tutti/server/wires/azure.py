@@ -7,14 +7,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from tutti.errors import InvalidInput, UnknownFormat
-from tutti.server.aliases import voice_label
 from tutti.server.errors import NotJson, rename_param
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.responses import streamed_response
 from tutti.server.schemas import SpeechFields
 from tutti.server.service import Service
 from tutti.text.language import find_language
-from tutti.voices import NAMES, gender
+from tutti.voices import VoiceInfo
 
 FORMAT_HEADER = "x-microsoft-outputformat"
 DEFAULT_FORMAT = "riff-24khz-16bit-mono-pcm"
@@ -40,15 +39,15 @@ def parse_format(name: str) -> tuple[str, int]:
     return "wav" if is_file else codec, int(khz) * 1000 if khz else int(hz)
 
 
-def voice_fields(name: str) -> dict[str, Any]:
+def voice_fields(voice: VoiceInfo) -> dict[str, Any]:
     return {
-        "Name": name,
-        "DisplayName": name[3:].title(),
-        "LocalName": voice_label(name),
-        "ShortName": name,
-        "Gender": gender(name).title(),
-        "Locale": _LOCALES[name[0]],
-        "LocaleName": find_language(name[0]).name,
+        "Name": voice.name,
+        "DisplayName": voice.short_name,
+        "LocalName": voice.label,
+        "ShortName": voice.name,
+        "Gender": voice.gender.title(),
+        "Locale": _LOCALES[find_language(voice.language).letter],
+        "LocaleName": find_language(voice.language).name,
         "SampleRateHertz": "24000",
         "VoiceType": "Neural",
         "Status": "GA",
@@ -57,7 +56,6 @@ def voice_fields(name: str) -> dict[str, Any]:
 
 def azure_routes(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/cognitiveservices", tags=["azure"])
-    voices = [voice_fields(name) for name in NAMES]
 
     @routes.post("/v1", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def speak(request: Request) -> Response:
@@ -77,6 +75,6 @@ def azure_routes(service: Service) -> APIRouter:
     @routes.get("/voices/list")
     async def list_voices() -> list[dict[str, Any]]:
         """Every voice, in Azure's form."""
-        return voices
+        return [voice_fields(voice) for voice in service.engine.voices.all().values()]
 
     return routes

@@ -14,8 +14,8 @@ from pydantic import Field, ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tutti.audio.pcm import UNKNOWN_SIZE
-from tutti.errors import InvalidInput, TuttiError, UnknownFormat, UnknownVoice, did_you_mean
-from tutti.server.aliases import Aliases, voice_label
+from tutti.errors import InvalidInput, TuttiError, UnknownFormat
+from tutti.server.aliases import Aliases
 from tutti.server.encoding import OpenStream, PieceEncoder
 from tutti.server.errors import error_body, public_error, rename_param
 from tutti.server.openapi import AUDIO, EVENTS, error_responses, only_errors
@@ -34,17 +34,24 @@ from tutti.server.service import Service
 from tutti.server.speech_session import Context, checked_request
 from tutti.server.text_feed import TextFeed
 from tutti.server.websocket import Message, MessageSocket
-from tutti.server.wires.foreign import encoding_format, foreign_model, foreign_voice, known_emotion, language_of
+from tutti.server.wires.foreign import (
+    encoding_format,
+    foreign_model,
+    foreign_voice,
+    known_emotion,
+    known_voice,
+    language_of,
+)
 from tutti.server.wires.session import WireSession, WireText, context_name, phrase, text_of
 from tutti.server.wires.token_times import Token, TokenTimes
 from tutti.speech import FULL_SCALE, SAMPLE_RATE, Speech, WordTime
-from tutti.text.language import find_language
 from tutti.text.visemes import ipa
-from tutti.voices import NAMES, TRAITS, gender
+from tutti.voices import VoiceInfo
 
 IEEE_FLOAT = 3  # the tag of 32-bit numbers in a WAV file
 MAX_BUFFER_DELAY_MS = 3000  # after which text is spoken that is no sentence yet, as Cartesia does by default
 SPEEDS = {"slowest": 0.6, "slow": 0.8, "normal": 1.0, "fast": 1.2, "fastest": 1.5}
+GENDERS = {"female": "feminine", "male": "masculine", "neutral": "gender_neutral"}
 FIELD_NAMES = {
     **{"input": "transcript", "format": "output_format", "sample_rate": "output_format", "model": "model_id"},
     **{"speed": "generation_config", "volume_multiplier": "generation_config"},
@@ -117,7 +124,7 @@ class GenerationBody(Options):
         emotions = config.emotion if isinstance(config.emotion, list) else [config.emotion]
         fields = {
             "voice": voice,
-            "language": language_of(self.language, voice),
+            "language": language_of(self.language, voice, aliases),
             "model": foreign_model(self.model_id, aliases),
             "sample_rate": self.format.sample_rate,
             "speed": config.speed or (SPEEDS.get(self.speed) if isinstance(self.speed, str) else self.speed),
@@ -164,7 +171,7 @@ class CartesiaSession(WireSession):
             name = message["context_id"] = uuid4().hex
         if name not in self.contexts:
             body = _parse(message)
-            checked_request(body.speech_request(self.service.aliases))
+            checked_request(body.speech_request(self.service.aliases), self.service.engine.voices)
             self.open(name, CartesiaContext(body))
         self._speak_text(name, transcript)
         if message.get("flush"):
@@ -284,13 +291,13 @@ def to_float(data: bytes) -> bytes:
     return (np.frombuffer(data, "<i2").astype("<f4") / np.float32(FULL_SCALE)).tobytes()
 
 
-def voice_fields(name: str) -> dict[str, Any]:
+def voice_fields(voice: VoiceInfo) -> dict[str, Any]:
     return {
-        "id": name,
-        "name": voice_label(name),
-        "description": TRAITS[name],
-        "language": find_language(name[0]).code.split("-")[0],
-        "gender": {"f": "feminine", "m": "masculine"}[gender(name)[0]],
+        "id": voice.name,
+        "name": voice.label,
+        "description": voice.description,
+        "language": voice.language.split("-")[0],
+        "gender": GENDERS[voice.gender],
         "created_at": "2025-01-01T00:00:00Z",
         "is_owner": False,
         "is_public": True,
@@ -336,7 +343,6 @@ def _sse_error(error: dict[str, Any]) -> bytes:
 
 def cartesia_routes(service: Service) -> APIRouter:
     routes = APIRouter(tags=["cartesia"])
-    names = list(NAMES)
 
     @routes.post("/tts/bytes", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def speak(request: Request, body: GenerationBody) -> Response:
@@ -364,17 +370,17 @@ def cartesia_routes(service: Service) -> APIRouter:
     @routes.get("/voices/{voice_id}", responses=only_errors(400))
     async def one_voice(voice_id: str) -> dict[str, Any]:
         """One voice, in Cartesia's form."""
-        if voice_id not in NAMES:
-            raise UnknownVoice(f"unknown voice {voice_id[:80]!r}{did_you_mean(voice_id, NAMES)}", param="id")
-        return voice_fields(voice_id)
+        return voice_fields(known_voice(voice_id, service.aliases, "id"))
 
     @routes.get("/voices")
-    async def list_voices(starting_after: str = "", limit: int = len(NAMES)) -> dict[str, Any]:
+    async def list_voices(starting_after: str = "", limit: int | None = None) -> dict[str, Any]:
         """The voices after one, in Cartesia's form: its SDKs ask for pages until one is empty."""
+        voices = service.engine.voices.all()
+        names = list(voices)
         first = names.index(starting_after) + 1 if starting_after in names else 0
-        page = names[first : first + max(0, limit)]
+        page = names[first:] if limit is None else names[first : first + max(0, limit)]
         has_more = first + len(page) < len(names)
-        return {"data": [voice_fields(name) for name in page], "has_more": has_more, "next_page": None}
+        return {"data": [voice_fields(voices[name]) for name in page], "has_more": has_more, "next_page": None}
 
     @routes.websocket("/tts/websocket")
     async def stream(websocket: WebSocket) -> None:

@@ -90,7 +90,7 @@ class SpeakSession(WireSession):
     def __init__(self, service: Service, socket: MessageSocket, query: Mapping[str, str]) -> None:
         super().__init__(service, socket)
         format = encoding_format(query.get("encoding", "linear16"), "encoding")
-        self._request = checked_request(query_request(query, "", format, service))
+        self._request = checked_request(query_request(query, "", format, service), service.engine.voices)
         self._model = query.get("model", "")[:MAX_NAME]
         self._n_reports = 0
         self._is_closing = False

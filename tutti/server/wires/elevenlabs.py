@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import ConfigDict, Field
 
 from tutti.audio import find_format
-from tutti.errors import UnknownFormat, UnknownVoice, did_you_mean
-from tutti.server.aliases import Aliases, find_checkpoint, voice_label
+from tutti.errors import UnknownFormat
+from tutti.server.aliases import Aliases, find_checkpoint
 from tutti.server.dialogue import MAX_TURNS, DialogueBody
 from tutti.server.encoding import OpenStream, PieceEncoder, WholeAudio
 from tutti.server.errors import rename_param
@@ -32,11 +32,11 @@ from tutti.server.responses import (
 )
 from tutti.server.schemas import MAX_SEED, Name, Options, SpeechFields, at_most
 from tutti.server.service import Service
-from tutti.server.wires.foreign import foreign_voice, language_of
+from tutti.server.wires.foreign import foreign_voice, known_voice, language_of
 from tutti.server.wires.token_times import CharTime, TokenTimes, char_times
 from tutti.speech import SAMPLE_RATE
 from tutti.text.language import LANGUAGES, find_language
-from tutti.voices import GRADES, NAMES, gender
+from tutti.voices import VoiceInfo
 
 DEFAULT_FORMAT = "mp3_44100_128"
 OUTPUT_FORMAT = re.compile(r"([a-z0-9]{2,5})_(\d{4,5})(?:_\d{1,3})?\Z", re.ASCII)  # codec, hertz, kbit/s
@@ -99,7 +99,7 @@ class TextToSpeechBody(Options):
                 {
                     "voice": voice,
                     "speed": settings.speed,
-                    "language": language_of(self.language_code, voice),
+                    "language": language_of(self.language_code, voice, aliases),
                     "seed": self.seed,
                     "sample_rate": sample_rate,
                 }
@@ -139,7 +139,6 @@ class TextToDialogueBody(Options):
 
 def elevenlabs_routes(service: Service) -> APIRouter:
     routes = APIRouter(tags=["elevenlabs"])
-    voices = [voice_fields(name) for name in NAMES]
 
     @routes.post("/v1/text-to-speech/{voice_id}", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def convert(
@@ -215,13 +214,13 @@ def elevenlabs_routes(service: Service) -> APIRouter:
     @routes.get("/v1/voices/{voice_id}/settings", responses=only_errors(400))
     async def voice_settings(voice_id: str) -> dict[str, Any]:
         """The settings of a voice: only the speed has an effect."""
-        known_voice(voice_id, service.aliases)
+        known_voice(voice_id, service.aliases, "voice_id")
         return VOICE_SETTINGS
 
     @routes.get("/v1/voices/{voice_id}", responses=only_errors(400))
     async def one_voice(voice_id: str) -> dict[str, Any]:
         """One voice."""
-        return voice_fields(known_voice(voice_id, service.aliases))
+        return voice_fields(known_voice(voice_id, service.aliases, "voice_id"))
 
     @routes.get("/v1/user")
     async def user() -> dict[str, Any]:
@@ -237,6 +236,7 @@ def elevenlabs_routes(service: Service) -> APIRouter:
     @routes.get("/v2/voices")
     async def list_voices() -> dict[str, Any]:
         """Every voice."""
+        voices = [voice_fields(voice) for voice in service.engine.voices.all().values()]
         return {"voices": voices, "has_more": False, "total_count": len(voices), "next_page_token": None}
 
     return routes
@@ -256,14 +256,6 @@ def parse_output_format(output_format: str) -> tuple[str, int]:
 def find_model(model_id: str, aliases: Aliases) -> str:
     """Return the checkpoint; every model of ElevenLabs stands for the default one."""
     return aliases.checkpoints[0] if model_id.startswith("eleven_") else find_checkpoint(model_id, aliases)
-
-
-def known_voice(voice_id: str, aliases: Aliases) -> str:
-    """Return the voice of Kokoro for an id; raise if there is none."""
-    voice = foreign_voice(voice_id, aliases)
-    if voice not in NAMES:
-        raise UnknownVoice(f"unknown voice {voice_id[:80]!r}{did_you_mean(voice_id, NAMES)}", param="voice_id")
-    return voice
 
 
 def models_list(names: Iterable[str]) -> list[dict[str, Any]]:
@@ -302,13 +294,17 @@ async def _timed_lines(stream: OpenStream, encoder: PieceEncoder) -> AsyncIterat
     yield timed_line(await encoder.flush(), char_times(tokens.take((), is_end=True)), n_samples / SAMPLE_RATE)
 
 
-def voice_fields(name: str) -> dict[str, Any]:
-    language = find_language(name[0])
+def voice_fields(voice: VoiceInfo) -> dict[str, Any]:
     return {
-        "voice_id": name,
-        "name": voice_label(name),
-        "category": "premade",
-        "labels": {"language": language.code, "accent": language.name, "gender": gender(name), "grade": GRADES[name]},
+        "voice_id": voice.name,
+        "name": voice.label,
+        "category": "generated" if voice.is_own else "premade",
+        "labels": {
+            "language": voice.language,
+            "accent": find_language(voice.language).name,
+            "gender": voice.gender,
+            "grade": voice.grade,
+        },
         "description": None,
         "preview_url": None,
     }

@@ -202,7 +202,9 @@ class MultiStreamSession(WireSession):
         query, aliases = self._query, self.service.aliases
         body = TextToSpeechBody.model_validate({"text": "", "language_code": query.get("language_code")})
         format = query.get("output_format", DEFAULT_FORMAT)
-        request = checked_request(body.speech_request(foreign_voice(options.voice, aliases), format, aliases))
+        request = checked_request(
+            body.speech_request(foreign_voice(options.voice, aliases), format, aliases), aliases.known
+        )
         speed = 1.0 if options.speed is None else options.speed
         model = query.get("model_id")
         model = model if model in aliases.checkpoints else None

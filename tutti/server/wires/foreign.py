@@ -3,11 +3,11 @@
 import re
 
 from tutti.cloud_voices import LETTERS, STAND_INS
-from tutti.errors import InvalidInput, UnknownFormat
+from tutti.errors import InvalidInput, UnknownFormat, UnknownVoice, did_you_mean
 from tutti.model.prosody import EMOTIONS
 from tutti.server.aliases import Aliases
 from tutti.text.language import find_language
-from tutti.voices import NAMES
+from tutti.voices import VoiceInfo
 
 # Ids of ElevenLabs' own voices, as found in its examples, and voices of Kokoro that are like them.
 VOICES = {
@@ -25,7 +25,7 @@ ENCODINGS = {"linear16": "pcm", "pcm_s16le": "pcm", "pcm_f32le": "pcm", "pcm_mul
 
 def foreign_voice(name: str, aliases: Aliases) -> str:
     """Return the voice for an id of another service, which is the default voice if it is unknown; other names stay."""
-    if not _FOREIGN_ID.fullmatch(name):
+    if name in aliases.known or not _FOREIGN_ID.fullmatch(name):
         return VOICES.get(name, name)
     letter = LETTERS.get(name.rpartition("-")[2])  # aura-2-celeste-es
     return VOICES.get(name) or (STAND_INS[letter]["f"][0] if letter else aliases.default_voice)
@@ -36,12 +36,20 @@ def foreign_model(name: str | None, aliases: Aliases) -> str | None:
     return name if name in aliases.checkpoints else None
 
 
-def language_of(code: str | None, voice: str) -> str | None:
+def known_voice(id: str, aliases: Aliases, param: str) -> VoiceInfo:
+    """Return what is known of the voice for an id; raise if there is none."""
+    name, voices = foreign_voice(id, aliases), aliases.known.all()
+    if name not in voices:
+        raise UnknownVoice(f"unknown voice {id[:80]!r}{did_you_mean(id, voices)}", param=param)
+    return voices[name]
+
+
+def language_of(code: str | None, voice: str, aliases: Aliases) -> str | None:
     """Return the language to ask for; none if it is the voice's own: `en` with a British voice stays British."""
     if code is None:
         return None
-    own = next((find_language(name[0]) for name in NAMES if voice.startswith(name)), None)
-    if own and own.code.split("-")[0] == code.lower():
+    own = next((info.language for name, info in aliases.known.all().items() if voice.startswith(name)), None)
+    if own and own.split("-")[0] == code.lower():
         return None
     return find_language(code).code
 
