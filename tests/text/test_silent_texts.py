@@ -3,6 +3,7 @@
 import cProfile
 import random
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from tests.fakes import Spelling
 from tutti.text import chunks
+from tutti.text.aligned_text import AlignedText
+from tutti.text.chunk import Pronunciation
 from tutti.text.g2p import G2P
 from tutti.text.language import LANGUAGES
 from tutti.text.split import LONG, is_silent
@@ -95,3 +98,15 @@ def test_no_language_speaks_or_reports_these_signs(code: str, home: Path, monkey
         text = "".join(chance.choice(SIGNS) for _ in range(chance.randrange(1, 30)))
         made = list(chunks(text, code, pronounce))
         assert not any(chunk.words or chunk.dropped or chunk.notices for chunk in made), repr(text)
+
+
+@pytest.mark.parametrize("line", ["- \n", "* \n", "#\n", "## \n", "> \n", "***\n"])
+def test_lines_of_empty_markup_are_not_read(line: str) -> None:
+    read: list[str] = []
+
+    def pronounce(aligned: AlignedText, code: str, given: Mapping[int, str]) -> Pronunciation:
+        read.append(aligned.text)
+        return Pronunciation(())
+
+    assert not [chunk for chunk in chunks(line * (60_000 // len(line)), "en-us", pronounce) if chunk.words]
+    assert len(read) < 100  # not once for each line

@@ -27,7 +27,7 @@ def strip_markdown(aligned: AlignedText, code_blocks: CodeBlocks = "announce", l
         aligned = aligned.keep_group(_LINK, "text").sub(_FOOTNOTE, "")
     if "【" in aligned.text:
         aligned = aligned.sub(_CITATION, "")
-    aligned = aligned.sub(_QUOTE, "").sub(_HEADING, lambda match: {"sign": "\n", "end": "\n\n"})
+    aligned = aligned.sub(_QUOTE, "").sub(_EMPTY_HEADING, "").sub(_HEADING, lambda match: {"sign": "\n", "end": "\n\n"})
     return aligned.sub(_ITEM, HARD_BREAK).sub(_EMPHASIS_OR_CODE, "")
 
 
@@ -54,6 +54,7 @@ _LINK = re.compile(
 )
 _CITATION = re.compile("【[^【】\n]{0,40}†[^【】\n]{0,80}】")  # as some assistants mark their sources
 _FOOTNOTE = re.compile(r"\[\^[\w-]{1,30}\]:?")
+_EMPTY_HEADING = re.compile(r"(?m)^ {0,3}#{1,6}[ \t]*+$")
 _QUOTE = re.compile(r"(?m)^[ \t]*+(?:>[ \t]*+)++")
 _HEADING = re.compile(r"(?m)^(?P<sign> {0,3}#{1,6}[ \t]++)[^\n]*+(?P<end>\n?)")
 _ITEM = re.compile(r"(?m)^[ \t]*+[-*+•][ \t]++(?:\[[ xX]\][ \t]++)?(?=\S)")

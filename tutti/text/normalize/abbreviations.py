@@ -88,6 +88,7 @@ _SIDES = {
     "N": "North", "S": "South", "E": "East", "W": "West", "NW": "Northwest", "NE": "Northeast", "SW": "Southwest",
     "SE": "Southeast",
 }  # fmt: skip
+_ANY_SIDE = re.compile(r"\b[NSEW]{1,2}\b")
 _SIDE = re.compile(
     rf"(?<![\w.])(?P<before>[NSEW]\b\.?)(?=\s(?:[A-Z][a-z]+\s){{1,2}}{_WAY}\b)"
     rf"|\b{_WAY}\.?,?\s(?P<behind>[NS][EW])\b|\b(?:I|US|Route|Hwy)[- ]\d{{1,3}}\s(?P<road>[NSEW])\b(?![.-]\w)"
@@ -119,13 +120,15 @@ def expand(aligned: AlignedText) -> AlignedText:
     text = aligned.text
     if "/" in text or "&" in text:
         aligned = aligned.sub(_SLASHED_RULE, lambda match: _SLASHED[match[0].lower()])
-    aligned = aligned.sub(_STATE, _state).sub(_SIDE, _side).sub(_UNITED, "United")
+    aligned = aligned.sub(_STATE, _state)
+    aligned = aligned.sub(_SIDE, _side) if _ANY_SIDE.search(text) else aligned
+    aligned = aligned.sub(_UNITED, "United") if "Utd" in text else aligned
     aligned = aligned.sub(_TITLE_OR_STREET, _title_or_street).sub(
         _TITLE_RULE, lambda match: _TITLES[match["abbr"].lower()]
     )
     aligned = aligned.sub(_ANYWHERE_RULE, lambda match: _with_stop(match, _ANYWHERE[match["abbr"].lower()]))
     if "." in text:
-        aligned = aligned.sub(_VERSUS, "versus")
+        aligned = aligned.sub(_VERSUS, "versus") if " v." in text else aligned
         aligned = aligned.sub(_DOTTED_RULE, lambda match: _with_stop(match, _DOTTED[match["abbr"].lower()]))
         aligned = aligned.sub(_BEFORE_NUMBER_RULE, _before_number)
     return aligned

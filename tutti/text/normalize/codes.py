@@ -48,6 +48,7 @@ _ION = re.compile(
     rf"|(?<!\w)(?!B\d|C\d|F\d)(?P<atoms2>(?:{_ELEMENT}\d?){{1,4}}?) ?(?P<charge2>[1-4][+-])(?![\w+-])"
     r"|(?<!\w)(?P<atoms3>Na|Li|Ag|Cl|OH|Br|NH4|NO3|HCO3|H3O|K|H)(?P<charge3>[+-])(?![\w+-]| ?\d)"
 )
+_CHARGE = re.compile(r"[⁰¹²³⁴-⁹⁺⁻]|[A-Za-z\d][+-](?![\w+-])")
 _SALTS = re.compile(
     r"(?<!\w)(?:Na(?:Cl|OH|F|Br|H|I)|K(?:Cl|OH|Br|I|F|CN)|Li(?:F|H|OH|Cl)|Ca(?:O|S)|Mg(?:O|S)|Fe(?:O|S)|Zn(?:O|S)|Cu(?:O|S)|Ag(?:Cl|Br)"
     r"|H(?:Cl|Br|CN)|Si(?:C|O)|Ga(?:N|As)|InP|Cd(?:S|Te)|Pb(?:O|S)|HgS|TiN|BaO)(?!\w)"
@@ -102,7 +103,8 @@ _PIECE = re.compile(r"\d+|[^\W\d_]+")
 
 def expand_identifiers(aligned: AlignedText) -> AlignedText:
     """Spell out UUIDs and book numbers sign by sign, before their parts are taken for numbers and dates."""
-    aligned = aligned.sub(_UUID, lambda match: _signs(match[0])).sub(_ISOTOPE, _isotope).sub(_ION, _ion)
+    aligned = aligned.sub(_UUID, lambda match: _signs(match[0]))
+    aligned = aligned.sub(_ISOTOPE, _isotope).sub(_ION, _ion) if _CHARGE.search(aligned.text) else aligned
     aligned = aligned.sub(_CHEMICAL, _chemical)
     return aligned.sub(_ISBN, lambda match: {"n": _signs(match["n"])})
 
@@ -122,11 +124,9 @@ def expand(aligned: AlignedText, *, phones: bool = True) -> AlignedText:
     aligned = aligned.sub(_NUMBERED_PLACE, _expand_number).sub(_STREET, _expand_number)
     aligned = aligned.sub(_ZIP, lambda match: digits(match["n"])).sub(_HEX, _hex)
     aligned = aligned.sub(_SCREEN, lambda match: f"{code(match['n'])} {match['p'].upper()}")
-    aligned = aligned.sub(_HYPHENATED, _hyphenated).sub(_TEAM, _team)
-    aligned = aligned.sub(
-        _METRE, lambda match: {"a": cardinal(int(match["a"])), "bar": " ", "b": cardinal(int(match["b"]))}
-    )
-    aligned = aligned.sub(_WICKETS, lambda _: {"bar": " for "})
+    aligned = aligned.sub(_HYPHENATED, _hyphenated)
+    aligned = aligned.sub(_TEAM, _team) if "ers" in aligned.text else aligned
+    aligned = _slashed_figures(aligned) if "/" in aligned.text else aligned
     return aligned.sub(_FROM_TO, " to ")
 
 
@@ -142,6 +142,11 @@ def split_mixed(text: str) -> str:
     if len(pieces) > 1 and pieces[-1] == "s" and pieces[-2].isdecimal():
         return f"{split_mixed(text[:-1])}{'es' if pieces[-2][-1] == '6' else 's'}"  # MP3s, not MP3S
     return " ".join(_number(piece) if piece.isdecimal() else _letters(piece) for piece in pieces) or "underscore"
+
+
+def _slashed_figures(aligned: AlignedText) -> AlignedText:
+    aligned = aligned.sub(_METRE, lambda match: {name: cardinal(int(match[name])) for name in "ab"} | {"bar": " "})
+    return aligned.sub(_WICKETS, lambda _: {"bar": " for "})
 
 
 def _hyphenated(match: re.Match[str]) -> Replacement:

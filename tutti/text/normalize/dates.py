@@ -81,6 +81,7 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _FRENCH_TIME = re.compile(r"(?<![\w.,])(?P<h>[01]?\d|2[0-3])h(?P<m>[0-5]\d)(?!\w)")  # 14h05
+_HOURS_BEHIND = re.compile(r"\d\s?h(?:ou)?rs?\b")
 _MILITARY = re.compile(
     r"(?<![\w.,])(?:(?<=at )|(?<=by )|(?<=from )|(?<=until )|(?<=before )|(?<=after )|(?=0))"
     r"(?P<h>[01]\d|2[0-3])(?P<m>[0-5]\d)(?P<unit>\s?(?:hrs?\b\.?|hours\b))"
@@ -143,11 +144,11 @@ def expand(aligned: AlignedText, region: Region) -> AlignedText:
     aligned = aligned.sub(_MONTH_YEAR, lambda match: _date_parts(match, region)).sub(_LONE_MONTH, _month)
     aligned = aligned.sub(_NUMERIC, numeric).sub(_AFTER_PREPOSITION, after_preposition)
     aligned = aligned.sub(_TIME_RANGE, lambda match: {"to": " to "})
-    aligned = aligned.sub(_OPENING_HOURS, _opening_hours).sub(_MILITARY, _military)
-    aligned = aligned.sub(_TIME, _time).sub(_FRENCH_TIME, _time).sub(_HOUR, _time)
-    aligned = aligned.sub(
-        _QUARTER, lambda match: f"{match['q'][0]} {cardinal(int(match['q'][1]))} {year(_full_year(match['y']))}"
-    )
+    aligned = aligned.sub(_OPENING_HOURS, _opening_hours) if "-" in text else aligned
+    aligned = aligned.sub(_MILITARY, _military) if _HOURS_BEHIND.search(text) else aligned
+    aligned = aligned.sub(_TIME, _time) if ":" in text else aligned
+    aligned = aligned.sub(_FRENCH_TIME, _time).sub(_HOUR, _time)
+    aligned = aligned.sub(_QUARTER, _quarter) if "'" in text else aligned
     aligned = aligned.sub(_DECADE, _decade).sub(_SHORT_DECADE, lambda match: plural(cardinal(int(match["tens"]) * 10)))
     aligned = aligned.sub(_SHORT_YEAR, lambda match: _two_digit_year(match["y"]))
     aligned = aligned.sub(_ERA, lambda match: _era(match, region))
@@ -157,6 +158,8 @@ def expand(aligned: AlignedText, region: Region) -> AlignedText:
 
 def guess(text: str, region: Region) -> str:
     """Return a date whose day and month may be meant the other way round, and how it is read; "" if there is none."""
+    if text.count("/") < 2 and text.count("-") < 2 and text.count(".") < 2:
+        return ""
     for match in _NUMERIC.finditer(text):
         if int(match["a"]) <= 12 and int(match["b"]) <= 12 and match["a"] != match["b"]:
             first = "day" if region.british or match["sep"] == "." else "month"
@@ -175,6 +178,8 @@ def expand_joined(aligned: AlignedText, region: Region) -> AlignedText:
         word = "expires" if len(match["exp"].rstrip(".")) == 3 else match["exp"]
         return {"exp": word, "date": _month_of_year(match, region)}
 
+    if "-" not in aligned.text and "/" not in aligned.text:
+        return aligned
     aligned = aligned.sub(_JOINED, joined).sub(_EXPIRES, expires)
     return aligned.sub(_MONTH_OF_YEAR, lambda match: _month_of_year(match, region))
 
@@ -272,6 +277,10 @@ def _time(match: re.Match[str]) -> str | None:
 
 def _seconds(s: int, tenths: str) -> str:
     return f"{cardinal(s)}{tenths}" if tenths else _minutes(s) or "zero"
+
+
+def _quarter(match: re.Match[str]) -> str:
+    return f"{match['q'][0]} {cardinal(int(match['q'][1]))} {year(_full_year(match['y']))}"
 
 
 def _opening_hours(match: re.Match[str]) -> Replacement:

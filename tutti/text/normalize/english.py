@@ -24,6 +24,7 @@ from tutti.text.options import ALL_ON, Normalization
 # Anything but letters and plain punctuation; without it only abbreviations and Roman numerals can occur.
 _NOT_PLAIN = re.compile(r"[^\sA-Za-zÀ-ɏ.,;:!?'\"“”()\[\]…—\ufffc-]|\.\w|-[->]|\bO\(")
 _ITEM_A = re.compile(r"(?:\A\(?|(?<=\s)(?=.\)))(?P<letter>[aA])[.)]\s")  # a) in front of a list item
+_DIGIT = re.compile(r"\d")
 _OPTIONAL_PLURAL = re.compile(r"(?<=[a-z])\(s\)(?!\w)")  # item(s)
 _MAY_ABBREVIATE = re.compile(
     r"[A-Z]{2}| [IVX]\b|\([ivx]{2,5}\)|\b(?:Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec|Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)\b"
@@ -33,7 +34,7 @@ _MAY_ABBREVIATE = re.compile(
 
 def guesses(text: str, code: str) -> tuple[str, ...]:
     """Return what of a sentence may be meant otherwise, one of each kind or ""."""
-    if not any(map(str.isdecimal, text)):
+    if not _DIGIT.search(text):
         return ()
     return groups.guess(text), dates.guess(text, find_region(code)), units.guess(text)
 

@@ -42,6 +42,8 @@ def rewrite(aligned: AlignedText, region: Region) -> AlignedText:
 
 def guess(text: str) -> str:
     """Return a figure whose groups may be meant otherwise, and how it is read; "" if there is none."""
+    if not _ANY.search(text):
+        return ""
     for pattern, how in _GUESSES:
         if match := pattern.search(text):
             return f"{match[0]!r} is read {how}"

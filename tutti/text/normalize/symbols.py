@@ -83,6 +83,8 @@ _SPACES = re.compile(r" +(?=(?P<mark>[,.;:!?…)](?=\s|$)|$)?)")
 def to_ascii_digits(aligned: AlignedText) -> AlignedText:
     """Turn the digits of all scripts into 0 to 9, and units of one character into letters."""
     aligned = aligned.sub(_FOREIGN_DIGIT, lambda match: str(unicodedata.digit(match[0], 0)))
+    if aligned.text.isascii():
+        return aligned
     return aligned.sub(_COMPATIBLE, lambda match: unicodedata.normalize("NFKC", match[0]))
 
 
@@ -93,7 +95,8 @@ def expand_products(aligned: AlignedText, region: Region) -> AlignedText:
         power = int(match["e"] or match["p"])
         return f"{number(match['n'], region)} times ten{_power(str(power), spelled=True)}"
 
-    aligned = aligned.sub(_GREEK_IN_FORMULA, lambda match: {"greek": f"{_GREEK[match['greek']]} "})
+    if not aligned.text.isascii():
+        aligned = aligned.sub(_GREEK_IN_FORMULA, lambda match: {"greek": f"{_GREEK[match['greek']]} "})
     if not any(map(str.isnumeric, aligned.text)):
         return aligned
     aligned = aligned.sub(_SCIENTIFIC, expand_scientific).sub(_TIMES_RANGE, lambda match: {"to": " to "})

@@ -147,7 +147,7 @@ def expand_seconds(aligned: AlignedText, region: Region) -> AlignedText:
 
 def guess(text: str) -> str:
     """Return a K that may be meant otherwise, and how it is read; "" if there is none."""
-    match = _KELVIN.search(text)
+    match = _KELVIN.search(text) if " K" in text else None
     return f"{match[0]!r} is read in kelvin" if match else ""
 
 
@@ -157,8 +157,9 @@ def expand(aligned: AlignedText, region: Region) -> AlignedText:
         aligned = aligned.sub(_RANGE, lambda match: {"to": " to "})
     else:
         aligned = aligned.sub(_UNIT_ALONE, partial(_expand_unit_alone, region))
-    for pattern, rule in _RULES:
-        aligned = aligned.sub(pattern, partial(rule, region))
+    for pattern, signs, rule in _RULES:
+        if not signs or any(sign in aligned.text for sign in signs):
+            aligned = aligned.sub(pattern, partial(rule, region))
     return aligned
 
 
@@ -287,33 +288,33 @@ def _expand_unit_alone(region: Region, match: re.Match[str]) -> Replacement:
     return f"{_name(match['unit'], False, region)} per {_spelling(_PER[match['per']], region)}"
 
 
-# In the order in which they apply.
-_RULES: tuple[tuple[re.Pattern[str], Callable[[Region, re.Match[str]], Replacement]], ...] = (
-    (_CONSUMPTION, _expand_consumption),
-    (_AFTER_POWER, _expand_after_power),
-    (_ARC, _expand_arc),
-    (_RELAY, lambda _, match: {"by": " by "}),
-    (_STONE, _expand_stone),
-    (_PINTS, lambda _, match: "pt"),
-    (_PER_AMOUNT, lambda _, match: {"per": " per "}),
-    (_KELVIN, _expand_kelvin),
-    (_INCH_FRACTION, _expand_inch_fraction),
-    (_FRACTION, _expand_fraction),
-    (_HOURS, _expand_hours),
-    (_MINUTES, _expand_minutes),
-    (_AFTER_PER, lambda region, match: _spelling(_PER[match[0]], region)),
-    (_FEET, _expand_feet),
-    (_FEET_INCHES, _expand_feet),
-    (_INCH_ABBREVIATION, lambda _, match: {"unit": " inches"}),
-    (_FEET_SIGN, lambda region, match: f"{number(match['n'], region)} feet"),
-    (_FOOT, _expand_foot),
-    (_INCHES, _expand_inches),
-    (_DEGREES, _expand_degrees),
-    (_PERCENT, _expand_percent),
-    (_MEASURE, _expand_measure),
-    (_MAGNITUDE, _expand_magnitude),
-    (_UNIT_ALONE, _expand_unit_alone),
-    (_DEGREE_SIGN, lambda _, match: f" degrees{_SCALES.get(match['scale'], '')}"),
+# In the order in which they apply. A rule needs one of the signs, if any is given.
+_RULES: tuple[tuple[re.Pattern[str], str, Callable[[Region, re.Match[str]], Replacement]], ...] = (
+    (_CONSUMPTION, "/", _expand_consumption),
+    (_AFTER_POWER, "", _expand_after_power),
+    (_ARC, "°º", _expand_arc),
+    (_RELAY, "x×", lambda _, match: {"by": " by "}),
+    (_STONE, "", _expand_stone),
+    (_PINTS, "", lambda _, match: "pt"),
+    (_PER_AMOUNT, "/", lambda _, match: {"per": " per "}),
+    (_KELVIN, "K", _expand_kelvin),
+    (_INCH_FRACTION, "\"'", _expand_inch_fraction),
+    (_FRACTION, "/½⅓⅔¼¾⅛⅜⅝⅞", _expand_fraction),
+    (_HOURS, "", _expand_hours),
+    (_MINUTES, "", _expand_minutes),
+    (_AFTER_PER, "", lambda region, match: _spelling(_PER[match[0]], region)),
+    (_FEET, "'", _expand_feet),
+    (_FEET_INCHES, "", _expand_feet),
+    (_INCH_ABBREVIATION, "", lambda _, match: {"unit": " inches"}),
+    (_FEET_SIGN, "'", lambda region, match: f"{number(match['n'], region)} feet"),
+    (_FOOT, "'", _expand_foot),
+    (_INCHES, "\"'", _expand_inches),
+    (_DEGREES, "°º", _expand_degrees),
+    (_PERCENT, "%‰", _expand_percent),
+    (_MEASURE, "", _expand_measure),
+    (_MAGNITUDE, "", _expand_magnitude),
+    (_UNIT_ALONE, "", _expand_unit_alone),
+    (_DEGREE_SIGN, "°", lambda _, match: f" degrees{_SCALES.get(match['scale'], '')}"),
 )
 
 

@@ -91,7 +91,8 @@ def expand(aligned: AlignedText, options: Normalization = ALL_ON) -> AlignedText
         rules = [_EMAIL] if options.email_normalization else []
         for rule in rules + (_ADDRESSES if options.url_normalization else []):
             aligned = aligned.sub(rule, lambda match: spell_address(match[0]))
-        aligned = aligned.sub(_IPV6, _ipv6).sub(_WIRELESS, _wireless).sub(_SUBJECT, lambda _: {"re": "Ree"})
+        aligned = aligned.sub(_IPV6, _ipv6) if "::" in aligned.text else aligned
+        aligned = aligned.sub(_WIRELESS, _wireless).sub(_SUBJECT, lambda _: {"re": "Ree"})
         aligned = aligned.sub(_ANY_MINOR, lambda match: {"n": numbers.code(match["n"]), "dot": " point ", "x": "X"})
         aligned = aligned.sub(_RELEASE, _release)
         aligned = aligned.sub(_PRODUCT_VERSION, lambda match: {"n": _version_words(match["n"])})
