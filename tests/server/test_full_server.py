@@ -16,7 +16,10 @@ from tutti.server.middleware.ingress import stream_route
 def test_a_request_for_a_file_is_told_from_a_stream_by_its_bytes() -> None:
     assert stream_route("/v1/audio/speech", b'{"input": "x"}') == "/v1/audio/speech"
     assert stream_route("/v1/audio/speech", rb'{"input": "\"stream\": false"}') == "/v1/audio/speech"
-    assert stream_route("/tts/stream", b"{}") == "/tts/stream"
+    for path in ("/tts/stream", "/tts/bytes", "/tts/sse", "/v1/speak", "/v2/speak", "/v1/text-to-dialogue/stream"):
+        assert stream_route(path, b"{}") == path
+    timed = "/v1/text-to-speech/{voice_id}/stream/with-timestamps"
+    assert stream_route(timed.format(voice_id="af_sky"), b"{}") == timed
     assert stream_route("/v1/text-to-speech/af_sky/stream", b"{}") == "/v1/text-to-speech/{voice_id}/stream"
     assert stream_route("/v1/audio/speech", b'{"input": "x", "stream" : false}') is None
     assert stream_route("/tts", b"{}") is None

@@ -30,7 +30,11 @@ LARGE_BODY = 1 << 16  # bytes whose check and parsing are worth a turn of the ev
 STREAMED_PATH = "/v1/jobs"  # a book is larger than other bodies: its route reads and limits it itself
 PATIENT_SHARE = 0.5  # of the time that a request may wait to start, which it may wait for the event loop
 _WHOLE = re.compile(rb'"stream"\s*:\s*false')  # in a text its quotes would be escaped
-_VOICE_STREAM = re.compile(r"/v1/text-to-speech/[^/]+/stream")
+_VOICE_STREAM = re.compile(r"/v1/text-to-speech/[^/]+(/stream(?:/with-timestamps)?)")
+STREAMS = frozenset((  # other routes whose answers are always sent as they are made
+    "/tts/stream", "/tts/bytes", "/tts/sse", "/v1/speak", "/v2/speak", "/v1/text-to-dialogue/stream",
+    "/cognitiveservices/v1",
+))  # fmt: skip
 
 
 class Ingress:
@@ -158,9 +162,10 @@ class Ingress:
 
 def stream_route(path: str, body: bytes) -> str | None:
     """The route of a request that asks for audio as it is made, by its path and its JSON that is not parsed yet."""
-    if path == "/tts/stream" or (path == "/v1/audio/speech" and not _WHOLE.search(body)):
+    if path in STREAMS or (path == "/v1/audio/speech" and not _WHOLE.search(body)):
         return path
-    return "/v1/text-to-speech/{voice_id}/stream" if _VOICE_STREAM.fullmatch(path) else None
+    of_voice = _VOICE_STREAM.fullmatch(path)
+    return f"/v1/text-to-speech/{{voice_id}}{of_voice[1]}" if of_voice else None
 
 
 def _telling(answered: Callable[[], None], send: Send) -> Send:
