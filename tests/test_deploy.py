@@ -12,6 +12,7 @@ import yaml
 from tutti import settings
 from tutti.server.app import create_app
 from tutti.settings import Settings
+from tutti.voices import Voices
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -82,6 +83,7 @@ def test_the_probe_is_a_route() -> None:
         ready = False
         checkpoints = ("kokoro",)
         first_audio = None
+        voices = Voices(Path("voices"))
 
     paths = create_app(EngineWithoutModel(), Settings()).openapi()["paths"]  # type: ignore[arg-type]
     assert "/readyz" in paths
