@@ -57,6 +57,8 @@ def word_sound(token: str, british: bool) -> str | None:
 def phrase_sounds(words: Sequence[str], british: bool) -> dict[int, str]:
     """Return the sounds of the words, by their place, that belong to a French phrase."""
     sounds: dict[int, str] = {}
+    if _BY_FIRST.keys().isdisjoint(words):
+        return sounds
     for place, word in enumerate(words):
         for phrase, each in _BY_FIRST.get(word, ()):
             if list(words[place : place + len(phrase)]) == phrase:

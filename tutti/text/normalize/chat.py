@@ -29,8 +29,7 @@ _ARE_YOU = re.compile(r"(?<![\w.])(?P<are>[rR]) (?P<you>[uU])(?= [a-z]|[.!?,]*$)
 
 def expand(aligned: AlignedText) -> AlignedText:
     """Write words of chats in full."""
-    tokens = set(_TOKEN.findall(aligned.text))
-    if tokens.isdisjoint(_LISTED):
+    if _LISTED.isdisjoint(_TOKEN.findall(aligned.text)):
         return aligned
     aligned = aligned.sub(_RULE, _in_full)
     return aligned.sub(_ARE_YOU, lambda _: {"are": "are", "you": "you"}).sub(_YOU, "you")
