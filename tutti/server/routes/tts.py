@@ -167,11 +167,17 @@ def make_zip(items: list[TtsBody], voices: list[str], results: list[WholeAudio |
         for number, (item, voice, result) in enumerate(zip(items, voices, results, strict=True), start=1):
             entry = manifest_entry(number, item, voice, result)
             manifest.append(entry)
-            archive.writestr(
-                entry["file"], result.data if isinstance(result, WholeAudio) else entry["error"]["message"]
-            )
-        archive.writestr("manifest.json", json.dumps(manifest, indent=1))
+            content = result.data if isinstance(result, WholeAudio) else entry["error"]["message"]
+            archive.writestr(_undated(entry["file"]), content)
+        archive.writestr(_undated("manifest.json"), json.dumps(manifest, indent=1))
     return buffer.getvalue()
+
+
+def _undated(name: str) -> zipfile.ZipInfo:
+    """A file of an archive, without the time: the same requests have the same bytes."""
+    info = zipfile.ZipInfo(name)
+    info.external_attr = 0o644 << 16
+    return info
 
 
 def manifest_entry(number: int, item: TtsBody, voice: str, result: WholeAudio | BaseException) -> dict[str, Any]:
