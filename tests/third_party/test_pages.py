@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from scripts.test_clients import BRIDGE_PORT, CLIENTS, PAGES, SERVER_URL, TEXT, WYOMING_PORT, Client
+from scripts.test_clients import BRIDGE_PORT, CLIENTS, PAGES, PROGRAMS, SERVER_URL, TEXT, WYOMING_PORT, Client
 
 README = (PAGES / "README.md").read_text(encoding="utf-8")
 NOT_RUN = {"open-webui", "sillytavern"}
@@ -25,12 +25,14 @@ def test_each_page_has_one_code_block_with_text_and_address(client: Client) -> N
         compile(code, client.page, "exec")
     assert TEXT in code
     assert "speech.wav" in code
-    assert any(address in code for address in (SERVER_URL, WYOMING_PORT, BRIDGE_PORT))
+    addresses = (SERVER_URL, SERVER_URL.replace("http", "ws"), WYOMING_PORT, BRIDGE_PORT)
+    assert any(address in code for address in addresses)
     assert not client.streams or "first sound" in code
     assert client.typo is None or client.typo[0] in code
 
 
 def test_the_table_lists_all_clients_as_ok() -> None:
     rows = [line.split(" | ") for line in README.splitlines() if line.startswith("| ") and line.count("|") == 6][2:]
-    assert [row[0].removeprefix("| ") for row in rows] == [client.page for client in CLIENTS]
+    names = [*(client.page for client in CLIENTS), *(program.name for program in PROGRAMS)]
+    assert [row[0].removeprefix("| ") for row in rows] == names
     assert all(row[3] == "ok" for row in rows)
