@@ -195,7 +195,7 @@ def check_program(program: Program, target: Target) -> Row:
         command = ["node" if is_node else base_python(), str(file), target.url]
         done = subprocess.run(
             command,
-            env={**env, "PYTHONPATH": str(folder)},
+            env=env,
             capture_output=True,
             text=True,
             timeout=PROGRAM_S,
