@@ -7,14 +7,14 @@ what becomes of its texts into its own events.
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, ClassVar
 
 from starlette.websockets import WebSocketDisconnect
 
 from tutti.admission.ticket import Ticket
-from tutti.errors import NothingToSpeak, QueueFull, TuttiError
+from tutti.errors import InvalidInput, NothingToSpeak, QueueFull, TuttiError
 from tutti.server.errors import TooLarge
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
@@ -119,9 +119,15 @@ class SpeechSession:
 
     # -- of a protocol --------------------------------------------------------------------------------------------
 
+    _HANDLERS: ClassVar[Mapping[str, Any]] = {}  # by the type of a message
+
     async def handle(self, message: Message) -> None:
-        """Do what a message of the client says, or raise a TuttiError."""
-        raise NotImplementedError
+        """Do what a message of the client says, or raise a TuttiError. By its type, unless a protocol has none."""
+        handler = self._HANDLERS.get(str(message.get("type")))
+        if handler is None:
+            types = ", ".join(self._HANDLERS)
+            raise InvalidInput(f"unknown type {str(message.get('type'))[:40]!r}; send {types}", param="type")
+        await handler(self, message)
 
     async def refuse(self, message: Message, error: TuttiError) -> None:
         """Report an error in a message."""
@@ -291,3 +297,15 @@ class SpeechSession:
                     yield part
                     del part
                 del speech
+
+
+async def run_session(socket: MessageSocket, open_session: Callable[[], SpeechSession]) -> None:
+    """Accept a socket and run its session; refuse it before the upgrade if the session cannot be opened."""
+    try:
+        session = open_session()
+    except TuttiError as error:
+        await socket.deny(error)
+        return
+    await socket.accept()
+    with suppress(WebSocketDisconnect):
+        await session.run()

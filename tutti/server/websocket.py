@@ -14,7 +14,7 @@ from tutti.errors import InvalidInput, TuttiError
 from tutti.server.body_limit import check_json
 from tutti.server.client_key import select_subprotocol
 from tutti.server.encoding import PieceEncoder, open_stream
-from tutti.server.errors import error_body, note_cut, public_error
+from tutti.server.errors import error_body, error_response, note_cut, public_error
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import split_bytes
 from tutti.server.service import Service
@@ -39,6 +39,10 @@ class MessageSocket:
     def state(self) -> Any:
         """What the ingress middleware noted: request_id, key, caller."""
         return self._websocket.state
+
+    async def deny(self, error: TuttiError) -> None:
+        """Answer with an error instead of the upgrade."""
+        await self._websocket.send_denial_response(error_response(error))
 
     async def accept(self) -> None:
         await self._websocket.accept(subprotocol=select_subprotocol(self._websocket.scope["subprotocols"]))

@@ -1,12 +1,11 @@
 """WS /v1/audio/speech/stream: text in as a language model writes it, audio out as it is made (docs/live.md)."""
 
 from collections.abc import Set
-from contextlib import suppress
 from typing import Any, ClassVar
 
 from fastapi import APIRouter
 from pydantic import Field, ValidationError
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from tutti.errors import InvalidInput, TuttiError
 from tutti.server.notices import ignored_names, notice_fields
@@ -14,7 +13,7 @@ from tutti.server.request import SpeechRequest
 from tutti.server.responses import time_lists
 from tutti.server.schemas import DOWNLOAD_OPTIONS, SpeechBody
 from tutti.server.service import Service
-from tutti.server.speech_session import Context, SpeechSession, checked_request
+from tutti.server.speech_session import Context, SpeechSession, checked_request, run_session
 from tutti.server.text_feed import TextFeed
 from tutti.server.websocket import Message, MessageSocket, error_fields
 from tutti.speech import SAMPLE_RATE, Speech
@@ -55,13 +54,6 @@ class LiveSession(SpeechSession):
         self._audio_context: str | None = None  # to which the binary messages belong now
 
     # -- messages of the client ----------------------------------------------------------------------------------
-
-    async def handle(self, message: Message) -> None:
-        handler = self._HANDLERS.get(str(message.get("type")))
-        if handler is None:
-            types = ", ".join(self._HANDLERS)
-            raise InvalidInput(f"unknown type {str(message.get('type'))[:40]!r}; send {types}", param="type")
-        await handler(self, message)
 
     async def _configure(self, message: Message) -> None:
         try:
@@ -173,8 +165,6 @@ def live_routes(service: Service) -> APIRouter:
     @routes.websocket("/v1/audio/speech/stream")
     async def stream(websocket: WebSocket) -> None:
         socket = MessageSocket(websocket, service.settings.socket_idle_s)
-        await socket.accept()
-        with suppress(WebSocketDisconnect):
-            await LiveSession(service, socket).run()
+        await run_session(socket, lambda: LiveSession(service, socket))
 
     return routes

@@ -11,7 +11,7 @@ import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field, ValidationError
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from tutti.audio.pcm import UNKNOWN_SIZE
 from tutti.errors import InvalidInput, TuttiError, UnknownFormat
@@ -31,7 +31,7 @@ from tutti.server.responses import (
 )
 from tutti.server.schemas import Name, Options, SpeechFields, at_most
 from tutti.server.service import Service
-from tutti.server.speech_session import Context, checked_request
+from tutti.server.speech_session import Context, checked_request, run_session
 from tutti.server.text_feed import TextFeed
 from tutti.server.websocket import Message, MessageSocket
 from tutti.server.wires.foreign import (
@@ -385,8 +385,6 @@ def cartesia_routes(service: Service) -> APIRouter:
     @routes.websocket("/tts/websocket")
     async def stream(websocket: WebSocket) -> None:
         socket = MessageSocket(websocket, service.settings.socket_idle_s)
-        await socket.accept()
-        with suppress(WebSocketDisconnect):
-            await CartesiaSession(service, socket).run()
+        await run_session(socket, lambda: CartesiaSession(service, socket))
 
     return routes

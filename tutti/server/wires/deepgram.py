@@ -1,7 +1,6 @@
 """Deepgram's API: POST and WS /v1/speak and /v2/speak (Flux)."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -9,24 +8,23 @@ from uuid import uuid4
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from tutti.errors import InvalidInput, TuttiError
-from tutti.server.errors import error_body, error_response, rename_param
+from tutti.server.errors import error_body, rename_param
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import streamed_response
 from tutti.server.schemas import MAX_NAME, Options, SpeechFields
 from tutti.server.service import Service
-from tutti.server.speech_session import Context, checked_request
+from tutti.server.speech_session import Context, checked_request, run_session
 from tutti.server.text_feed import TextFeed
 from tutti.server.websocket import Message, MessageSocket
-from tutti.server.wires.foreign import encoding_format, foreign_model, foreign_voice, positive
+from tutti.server.wires.foreign import encoding_format, foreign_model, foreign_voice, positive, speed_of
 from tutti.server.wires.session import WireSession, WireText, text_of
 from tutti.speech import SAMPLE_RATE, Speech
 
 FIELD_NAMES = {"input": "text", "voice": "model", "format": "encoding"}
-SPEEDS = (0.25, 4.0)
 VERSION = "kokoro"
 
 
@@ -44,7 +42,7 @@ def query_request(query: Mapping[str, str], text: str, format: str, service: Ser
         "model": foreign_model(model, aliases),
         "sample_rate": _number(query, "sample_rate"),
     }
-    speed = _checked_speed(_number(query, "speed"))
+    speed = speed_of(_number(query, "speed"), "speed")
     with rename_param(**FIELD_NAMES):
         request = SpeechFields.model_validate(fields).build_request(text, format, aliases)
     return replace(request, params=replace(request.params, speed=1.0 if speed is None else speed)).without_words()
@@ -59,13 +57,6 @@ def _number(query: Mapping[str, str], name: str) -> float | None:
         raise InvalidInput(f"{name} must be a number, not {value[:40]!r}", param=name) from None
     number = positive(number, name) or 0.0
     return int(number) if number.is_integer() else number
-
-
-def _checked_speed(speed: float | None) -> float | None:
-    low, high = SPEEDS
-    if speed is not None and not low <= speed <= high:
-        raise InvalidInput(f"speed must be from {low} to {high:g}, not {speed:g}", param="speed")
-    return speed
 
 
 def whole_format(query: Mapping[str, str]) -> str:
@@ -105,13 +96,6 @@ class SpeakSession(WireSession):
         return {"type": "Metadata", "request_id": id, **model}
 
     # -- messages of the client ----------------------------------------------------------------------------------
-
-    async def handle(self, message: Message) -> None:
-        handler = self._HANDLERS.get(str(message.get("type")))
-        if handler is None:
-            types = ", ".join(self._HANDLERS)
-            raise InvalidInput(f"unknown type {str(message.get('type'))[:40]!r}; send {types}", param="type")
-        await handler(self, message)
 
     async def _speak_text(self, message: Message) -> None:
         text = text_of(message, "text")
@@ -202,7 +186,7 @@ class FluxSession(SpeakSession):
 
     async def _configure(self, message: Message) -> None:
         try:
-            speed = _checked_speed(positive(message.get("speed"), "speed"))
+            speed = speed_of(message.get("speed"), "speed")
         except InvalidInput as error:
             fault = {"code": "INVALID_VALUE", "field": "speed", "value": str(message.get("speed"))[:40]}
             await self.socket.send({"type": "ConfigureFailure", **fault, "description": error.message})
@@ -266,14 +250,7 @@ def deepgram_routes(service: Service) -> APIRouter:
 
     async def run(websocket: WebSocket, kind: type[SpeakSession]) -> None:
         socket = MessageSocket(websocket, service.settings.socket_idle_s)
-        try:
-            session = kind(service, socket, websocket.query_params)
-        except TuttiError as error:
-            await websocket.send_denial_response(error_response(error))
-            return
-        await socket.accept()
-        with suppress(WebSocketDisconnect):
-            await session.run()
+        await run_session(socket, lambda: kind(service, socket, websocket.query_params))
 
     @routes.post("/v1/speak", response_class=Response, responses={**AUDIO, **error_responses(404)})
     @routes.post("/v2/speak", response_class=Response, responses={**AUDIO, **error_responses(404)})

@@ -7,20 +7,20 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from fastapi import APIRouter
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from tutti.errors import InvalidInput, TuttiError
 from tutti.server.client_key import message_key
-from tutti.server.errors import error_body, error_response
+from tutti.server.errors import error_body
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import base64_text
 from tutti.server.service import Service
-from tutti.server.speech_session import Context, checked_request
+from tutti.server.speech_session import Context, checked_request, run_session
 from tutti.server.text_feed import TextFeed
 from tutti.server.websocket import Message, MessageSocket
 from tutti.server.wires.elevenlabs import DEFAULT_FORMAT, TextToSpeechBody
-from tutti.server.wires.foreign import foreign_voice, positive
+from tutti.server.wires.foreign import foreign_voice, speed_of
 from tutti.server.wires.session import WireSession, WireText, context_name, phrase, text_of
 from tutti.server.wires.token_times import CharTime, Token, char_times
 from tutti.speech import SAMPLE_RATE, Speech
@@ -320,10 +320,7 @@ def _speed(message: Message) -> float | None:
     settings = message.get("voice_settings")
     if settings is not None and not isinstance(settings, dict):
         raise InvalidInput("voice_settings is an object", param="voice_settings")
-    speed = positive((settings or {}).get("speed"), "voice_settings.speed")
-    if speed is not None and not 0.25 <= speed <= 4:
-        raise InvalidInput(f"voice_settings.speed must be from 0.25 to 4, not {speed:g}", param="voice_settings.speed")
-    return speed
+    return speed_of((settings or {}).get("speed"), "voice_settings.speed")
 
 
 def elevenlabs_sockets(service: Service, keys: ApiKeys) -> APIRouter:
@@ -332,14 +329,7 @@ def elevenlabs_sockets(service: Service, keys: ApiKeys) -> APIRouter:
     async def run(websocket: WebSocket, kind: type[MultiStreamSession], voice: str) -> None:
         is_known = websocket.state.key is not None
         socket = MessageSocket(websocket, service.settings.socket_idle_s if is_known else KEY_WAIT_S)
-        try:
-            session = kind(service, socket, keys, websocket.query_params, voice)
-        except TuttiError as error:
-            await websocket.send_denial_response(error_response(error))
-            return
-        await socket.accept()
-        with suppress(WebSocketDisconnect):
-            await session.run()
+        await run_session(socket, lambda: kind(service, socket, keys, websocket.query_params, voice))
 
     @routes.websocket("/v1/text-to-speech/{voice_id}/stream-input")
     async def stream_input(websocket: WebSocket, voice_id: str) -> None:

@@ -74,3 +74,11 @@ def positive(value: object, param: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
         raise InvalidInput(f"{param} must be a number that is not negative", param=param)
     return float(value)
+
+
+def speed_of(value: object, param: str) -> float | None:
+    """Return a speed of a message."""
+    speed = positive(value, param)
+    if speed is not None and not 0.25 <= speed <= 4:
+        raise InvalidInput(f"{param} must be from 0.25 to 4, not {speed:g}", param=param)
+    return speed
