@@ -4,6 +4,7 @@
     python -m benchmarks.passages --part all         these and those that were held out
     python -m benchmarks.passages --against ed396e2  the same for another commit, in a worktree of its own
     python -m benchmarks.passages --data written     300 lines of numbers, money, dates, chat, law and others
+    python -m benchmarks.passages --data written-fr  100 lines of French; also es, it, pt-br, hi, ja and zh
 
 A passage and its expected words (data/*.toml) become phonemes by the same G2P; an expected word is wrong if any
 of its phonemes differs, and so is every word that should not be there. Word boundaries, stress and pauses do not count.
@@ -39,7 +40,10 @@ WEAK = {
     "ɪn": "ɪn",
 }  # forms that depend on the next word
 _LETTERS = re.compile(r"\b[A-Z](?: [A-Z])+(?P<plural>s)?\b")
-_IPA = re.compile(r"\b[Aa]y\b|/(?P<ipa>[^/]+)/")  # the letter A, or a sound as it is
+_SOUND = re.compile(r"/(?P<sound>[^/]+)/")
+_IPA = re.compile(rf"\b[Aa]y\b|{_SOUND.pattern}")  # the letter A, or a sound as it is
+_KANA = re.compile(rf"(?P<sound>[\u30a1-\u30fc]+)|{_SOUND.pattern.replace('sound', 'ipa')}")
+_FINAL_NASAL = re.compile("[mɲŋɴ](?![aiɯeoɨjʲ])")
 _PLACEHOLDER = "\ufffc"
 
 
@@ -63,6 +67,7 @@ class Result:
 
 def passages(data: str = "passages") -> list[Passage]:
     rows: dict[str, list[dict[str, str]]] = tomllib.loads((DATA / f"{data}.toml").read_text("utf-8"))
+    language = data.partition("-")[2] or "en-us"
     return [
         Passage(
             category,
@@ -70,7 +75,7 @@ def passages(data: str = "passages") -> list[Passage]:
             expand(row["spoken"]),
             row.get("mode", "announce"),
             n % HOLD_OUT == 2,
-            row.get("language", "en-us"),
+            row.get("language", language),
         )
         for category, items in rows.items()
         for n, row in enumerate(items)
@@ -95,13 +100,11 @@ def phonemize(chosen: list[Passage], home: Path) -> list[dict[str, Any]]:
         parts = chunks(passage.text, _known(passage.language), g2p.pronounce, **options)
         return [word.phonemes for chunk in parts for word in chunk.words]
 
-    def read(reading: str, accent: str) -> list[str]:
-        reading = _LETTERS.sub(_dotted, reading)
-        sounds = [match["ipa"] or "ˈA" for match in _IPA.finditer(reading)]
-        reading = _IPA.sub(_PLACEHOLDER, reading)
-        places = [match.start() for match in re.finditer(_PLACEHOLDER, reading)]
+    def read(reading: str, code: str) -> list[str]:
+        plain, sounds = _with_sounds(reading, code)
+        places = [match.start() for match in re.finditer(_PLACEHOLDER, plain)]
         given = dict(zip(places, sounds, strict=True))
-        return [word.phonemes for word in g2p.pronounce(AlignedText.of(reading), accent, given).words]
+        return [word.phonemes for word in g2p.pronounce(AlignedText.of(plain), code, given).words]
 
     return [
         {"spoken": spoken(passage), "readings": [read(reading, _accent(passage)) for reading in passage.readings]}
@@ -110,7 +113,33 @@ def phonemize(chosen: list[Passage], home: Path) -> list[dict[str, Any]]:
 
 
 def _accent(passage: Passage) -> str:
-    return "en-us" if passage.language == "en-us" else "en-gb"
+    return "en-gb" if passage.language.startswith("en-") and passage.language != "en-us" else passage.language
+
+
+def _with_sounds(reading: str, code: str) -> tuple[str, list[str]]:
+    """Return a reading with a placeholder for each sound that it gives, and these sounds in Kokoro's symbols."""
+    if code == "zh":
+        sounds = ["".join(map(chinese_sound, match["sound"].split())) for match in _SOUND.finditer(reading)]
+        return _SOUND.sub(_PLACEHOLDER, reading), sounds
+    if code == "ja":
+        sounds = [match["ipa"] or japanese_sound(match["sound"]) for match in _KANA.finditer(reading)]
+        return _KANA.sub(_PLACEHOLDER, reading), sounds
+    if code.startswith("en-"):
+        reading = _LETTERS.sub(_dotted, reading)
+        return _IPA.sub(_PLACEHOLDER, reading), [match["sound"] or "ˈA" for match in _IPA.finditer(reading)]
+    return _SOUND.sub(_PLACEHOLDER, reading), [match["sound"] for match in _SOUND.finditer(reading)]
+
+
+def chinese_sound(pinyin: str) -> str:
+    from tutti.text.g2p.chinese import symbols
+
+    return symbols(pinyin)
+
+
+def japanese_sound(katakana: str) -> str:
+    from tutti.text.g2p.kana import symbols, to_hiragana
+
+    return symbols(to_hiragana(katakana))[0]
 
 
 def _known(language: str) -> str:
@@ -156,10 +185,17 @@ def _fold(word: str) -> str:
 def judge(chosen: list[Passage], phonemes: list[dict[str, Any]]) -> list[Result]:
     results = []
     for passage, said in zip(chosen, phonemes, strict=True):
-        scored = [(count_errors(reading, said["spoken"]), reading) for reading in said["readings"]]
+        fold = _fold_nasals if passage.language == "ja" else list
+        spoken, readings = fold(said["spoken"]), map(fold, said["readings"])
+        scored = [(count_errors(reading, spoken), reading) for reading in readings]
         errors, reading = min(scored, key=lambda pair: pair[0].percent)
-        results.append(Result(passage, errors, " ".join(said["spoken"]), " ".join(reading)))
+        results.append(Result(passage, errors, " ".join(spoken), " ".join(reading)))
     return results
+
+
+def _fold_nasals(words: list[str]) -> list[str]:
+    """Write one nasal at the end of a syllable, where its sound depends on the next word: of Japanese."""
+    return [_FINAL_NASAL.sub("n", word) for word in words]
 
 
 def phonemize_at(commit: str, chosen: list[Passage], home: Path) -> list[dict[str, Any]]:
@@ -200,7 +236,7 @@ def show(console: Console, title: str, results: list[Result]) -> dict[str, float
 
 
 def main(
-    data: Annotated[str, typer.Option(help="the set: passages or written")] = "passages",
+    data: Annotated[str, typer.Option(help="the set: passages, written or written-es, -fr …")] = "passages",
     part: Annotated[str, typer.Option(help="developed, held-out or all")] = "developed",
     against: Annotated[str | None, typer.Option(help="also measure this commit")] = None,
     worst: Annotated[int, typer.Option(help="how many wrong passages to show")] = 40,

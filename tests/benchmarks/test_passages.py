@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.passages import count_errors, judge, passages, phonemize
+from benchmarks.passages import Passage, count_errors, judge, passages, phonemize
 from benchmarks.score import Errors
 
 
@@ -21,6 +21,22 @@ def test_a_third_of_300_written_lines_is_held_out_in_each_category() -> None:
     for category in {one.category for one in chosen}:
         members = [one.held_out for one in chosen if one.category == category]
         assert members == [False, False, True] * (len(members) // 3)
+
+
+@pytest.mark.parametrize("language", ["es", "fr", "it", "pt-br", "hi", "ja", "zh"])
+def test_each_other_language_has_100_written_lines_of_which_every_third_is_held_out(language: str) -> None:
+    chosen = passages(f"written-{language}")
+    assert len(chosen) == len({one.text for one in chosen}) == 100
+    assert {one.language for one in chosen} == {language}
+    for category in {one.category for one in chosen}:
+        members = [one.held_out for one in chosen if one.category == category]
+        assert members == [n % 3 == 2 for n in range(len(members))]
+
+
+def test_the_nasal_at_the_end_of_a_japanese_word_is_one_sound() -> None:
+    line = Passage("numbers", "3.14", ("",), "announce", False, "ja")
+    (result,) = judge([line], [{"spoken": ["santen"], "readings": [["saɴ", "teɴ"]]}])
+    assert result.errors == Errors(0, 2)
 
 
 @pytest.mark.parametrize(
