@@ -108,6 +108,12 @@ def test_the_wheel_serves_speech_and_the_page(server: str) -> None:
     assert "<title>" in page.text
 
 
+@pytest.mark.parametrize("command", ["tutti", "tutti-tts"])
+def test_the_command_has_its_short_name_and_that_of_the_package(python: Path, tmp_path: Path, command: str) -> None:
+    """`uvx NAME` and `pipx run NAME` start the command that is named as the package."""
+    assert run_command(str(python.parent / command), "--version", folder=tmp_path).startswith("tutti ")
+
+
 def test_a_missing_extra_is_named_with_a_command_for_this_installation(python: Path, tmp_path: Path) -> None:
     code = "from tutti.text.g2p import chinese; print(chinese._missing().message)"
     printed = run_command(str(python), "-c", code, folder=tmp_path)
