@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from benchmarks.passages import passages
 from tests.fakes import Spelling
 from tutti.errors import MissingExtra, UnknownLanguage
 from tutti.text import chunks
@@ -41,6 +42,39 @@ AUTO = TextOptions(detect_language=True)
 )
 def test_a_language_is_guessed_only_where_it_is_safe(text: str, code: str | None) -> None:
     assert detect(text) == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Non-stop buffet, $20 per person: come to Nice.",
+        "Buffet per person, come on.",
+        "The mobile buffet in Nice.",
+        "Las Vegas, La Jolla, Los Angeles.",
+        "Café de la Paix, Les Halles, Le Mans.",
+        "Nice: mobile, non-slip, 5 per buffet.",
+        "O, e, a: x ≤ y.",
+        "Me, no. Bon Jovi and Don De Lillo.",
+    ],
+)
+def test_words_that_english_shares_and_names_make_no_foreign_language(text: str) -> None:
+    assert detect(text) in (None, "en")
+
+
+def test_no_line_of_the_public_sets_is_taken_for_another_language() -> None:
+    sets = {"es": "written-es", "fr": "written-fr", "it": "written-it", "pt": "written-pt-br", "hi": "written-hi"}
+    for code, name in {"en": "written", **sets}.items():
+        wrong = {one.text: detect(one.text) for one in passages(name) if detect(one.text) not in (None, code)}
+        assert set(wrong) <= {"C'est la vie."}  # a French phrase among the English lines
+
+
+def test_kanji_alone_are_no_sign_of_chinese_in_a_japanese_text() -> None:
+    g2p = Languages()
+    text = "東京都港区。"
+    read_as = [chunk.notices for chunk in chunks(text, "ja", g2p.pronounce)]
+    assert not any(read_as)
+    list(chunks(text, "ja", g2p.pronounce, options=AUTO))
+    assert {code for code, _ in g2p.calls} == {"ja"}
 
 
 class Languages(Spelling):

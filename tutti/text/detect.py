@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tutti.text.aligned_text import AlignedText
+from tutti.text.language import same_language
 
 # Letters of one script; Japanese before Chinese, since it also uses Chinese characters.
 _SCRIPTS = {
@@ -42,9 +43,21 @@ _WORDS = {
     "nl": "de het een en van is niet ik je hij ze wij jullie met op voor zijn aan dat die er maar ook als naar "
     "bij om dit deze heb heeft wordt kan nog goed dag dank graag waar hoe wat",
 }  # fmt: skip
+# Words that English writes as well: "come in", "$5 per person", "non-stop", "pour"; letters in formulas and lists.
+_ENGLISH_TOO = frozenset(
+    (
+        _WORDS["en"] + " no me son come per non ma io si tu do os ser plus pour sur pas comment merci bien bon mon die "
+        "war man tag over van met dank om den dove bene all di hay se es et mas hat bin ist er o e y la de"
+    ).split()
+)
+_PART_OF_NAME = re.compile(r"(?<=\S )(?:L[ae]s?|Los|Ele?|D[eiauo]s?|Den|Van)\b")  # Las Vegas, Café de la Paix
+_OTHERS_TOO = frozenset("on a as no me in so he do is an or all at i my was of if".split())  # English words of others
 _COMMON = {code: frozenset(words.split()) for code, words in _WORDS.items()}
-_LETTERS = {"es": "ñ¿¡", "fr": "çœêû", "pt": "ãõ", "de": "ßäö"}  # that the others do not use, or rarely
+_PROOF = {code: common - (_OTHERS_TOO if code == "en" else _ENGLISH_TOO) for code, common in _COMMON.items()}
+_LETTERS = {"es": "ñ¿¡", "fr": "œû", "pt": "ãõ", "de": "ßäö"}  # that the others do not use, or rarely
 _WORD = re.compile(r"\b[^\W\d_]+(?:'[^\W\d_]+)?\b")  # not the letters of a code with digits
+_ADDRESS_SIGN = re.compile(r"@|://|\w\.\w")
+_ADDRESS = re.compile(r"\S*(?:@|://|\w\.\w)\S*")
 _NOT_LATIN = re.compile("[\u0370-\uffff\U00010000-\U0010ffff]")
 MIN_HITS = 2  # common words of a language that make a guess; fewer are names or quotations
 MIN_SHARE = 0.25  # of all words
@@ -64,15 +77,31 @@ def detect(text: str) -> str | None:
         code = max(counts, key=counts.__getitem__)
         if counts[code] > n_letters / 2:
             return code
-    lower = text.lower()
-    words = _WORD.findall(lower)
+    words, lower = _countable_words(text), text.lower()
     hits = {code: sum(map(common.__contains__, words)) for code, common in _COMMON.items()}
-    for code, letters in _LETTERS.items():
-        hits[code] += 2 * any(letter in lower for letter in letters)
+    for code in _LETTERS:
+        hits[code] += 2 * _has_letters(code, lower)
     best, second = sorted(hits, key=hits.__getitem__, reverse=True)[:2]
     if hits[best] < MIN_HITS or hits[best] == hits[second] or hits[best] < MIN_SHARE * len(words):
         return None
-    return None if best != "en" and hits[best] < 2 * hits["en"] else best
+    is_proven = any(word in _PROOF[best] for word in words) or _has_letters(best, lower)
+    return best if is_proven and (best == "en" or hits[best] >= 2 * hits["en"]) else None
+
+
+def _has_letters(code: str, lower: str) -> bool:
+    return any(letter in lower for letter in _LETTERS.get(code, ""))
+
+
+def is_written_like(guess: str, code: str) -> bool:
+    """Tell whether a guess says no more than that the text is in its own language: Japanese may be kanji alone."""
+    return same_language(guess, code) or (guess == "zh" and same_language("ja", code))
+
+
+def _countable_words(text: str) -> list[str]:
+    """Return the words in lower case, without addresses and the small words of names such as Las Vegas."""
+    if _ADDRESS_SIGN.search(text):
+        text = _ADDRESS.sub(" ", text)
+    return _WORD.findall(_PART_OF_NAME.sub("", text).lower())
 
 
 def script_runs(aligned: AlignedText) -> Iterator[tuple[str | None, AlignedText]]:

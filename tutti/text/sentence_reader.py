@@ -7,7 +7,7 @@ from tutti.errors import MissingExtra
 from tutti.text import Pronounce
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import InlineStyle, PhonemeWord, Pronunciation
-from tutti.text.detect import detect, script_runs
+from tutti.text.detect import detect, is_written_like, script_runs
 from tutti.text.language import AUTO, OTHERS, find_language, language_name, same_language
 from tutti.text.marks import StyledText, voice_language
 from tutti.text.normalize import guesses, normalize
@@ -43,7 +43,7 @@ class SentenceReader:
             pronunciation = self._read_as(language, aligned, ipa_overrides)
             if style.language is None and not self.options.detect_language:
                 guess = detect(aligned.text) or detect("".join(pronunciation.dropped))
-                if guess and not same_language(guess, language):
+                if guess and not is_written_like(guess, language):
                     self._notice(guess, notices)
         return replace(pronunciation, inline_style=style, notices=tuple(notices))
 
@@ -69,7 +69,7 @@ class SentenceReader:
     ) -> Pronunciation | None:
         """Return a sentence in its own language, words in another script in theirs; None if that is the text's."""
         guess = detect(aligned.text)
-        language = self.code if guess is None or same_language(guess, self.code) else guess
+        language = self.code if guess is None or is_written_like(guess, self.code) else guess
         runs = [(code or language, run) for code, run in script_runs(aligned)]
         if same_language(language, self.code) and all(same_language(code, self.code) for code, _ in runs):
             return None
