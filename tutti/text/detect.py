@@ -51,7 +51,8 @@ _ENGLISH_TOO = frozenset(
     ).split()
 )
 _PART_OF_NAME = re.compile(r"(?<=\S )(?:L[ae]s?|Los|Ele?|D[eiauo]s?|Den|Van)\b")  # Las Vegas, Café de la Paix
-_OTHERS_TOO = frozenset("on a as no me in so he do is an or all at i my was of if".split())  # English words of others
+# English words of other languages.
+_OTHERS_TOO = frozenset(str.split("on a as no me in so he do is an or all at i my was of if"))
 _COMMON = {code: frozenset(words.split()) for code, words in _WORDS.items()}
 _PROOF = {code: common - (_OTHERS_TOO if code == "en" else _ENGLISH_TOO) for code, common in _COMMON.items()}
 _LETTERS = {"es": "ñ¿¡", "fr": "œû", "pt": "ãõ", "de": "ßäö"}  # that the others do not use, or rarely
