@@ -201,7 +201,7 @@ def test_a_voice_is_added_and_removed(folder: Path) -> None:
             own.add(name, language, table(1.0))
     own.remove("kira")
     assert not own.all()
-    assert not list(folder.iterdir())
+    assert not list(folder.glob("*.bin"))
     with pytest.raises(UnknownVoice, match="no own voice"):
         own.remove("kira")
 

@@ -13,6 +13,8 @@ TuttiError
 ├── StorageFull             507  the disk is full or cannot be written
 ├── JobsLocked              503  another program keeps the list of jobs locked
 ├── WrongState              409  not possible in the job's state
+├── NotYourVoice        403  the voice was added by somebody else, or this caller may add none
+├── TooManyVoices       429  the limit of added voices is reached; delete some
 ├── TooManyJobs             429  the limit of stored jobs is reached; delete some
 ├── G2PUnavailable          502  the remote G2P service did not answer
 ├── QueueFull               429  the request cannot be served in time; retry after `retry_after_s`
@@ -112,6 +114,14 @@ class JobsLocked(TuttiError):
 
 class WrongState(TuttiError):
     status, code = 409, "wrong_state"
+
+
+class NotYourVoice(TuttiError):
+    status, code = 403, "not_your_voice"
+
+
+class TooManyVoices(TuttiError):
+    status, code = 429, "too_many_voices"
 
 
 class TooManyJobs(TuttiError):

@@ -1,22 +1,28 @@
-"""Your own voices: the files of a folder, by name.
+"""Your own voices: the files of a folder, by name, and below it those that callers of a server have added.
 
-The folder is looked at when it is used, at most once a second, and each file again whenever its voice speaks. So a
-file that is added, replaced or removed counts at once, without a thread that watches it.
+The folders are looked at when they are used, at most once a second or for a name that is not there, and each file again
+whenever its voice speaks. So a file that is added, replaced or removed counts at once, without a thread that watches.
 """
 
 import logging
 import os
 import re
+import threading
 import time
-from collections.abc import Callable, Container
+from collections import ChainMap, defaultdict
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from math import inf
 from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+from filelock import FileLock, Timeout
 
 from tutti.cloud_voices import OPENAI_VOICES, stand_in
-from tutti.errors import InvalidInput, UnknownVoice, did_you_mean
+from tutti.errors import InvalidInput, NotReady, TooManyVoices, UnknownVoice, did_you_mean
 from tutti.files import save, write_error
 from tutti.text.language import LANGUAGES, find_language
 from tutti.voice_file import READERS, Table, check_name, read_voice, shown
@@ -25,13 +31,26 @@ LOOK_S = 1.0  # between two looks at the folder; longer finds new voices later
 AT_ONCE = 20  # new files that one look reads, about a millisecond each; the next look reads more
 MAX_DIGESTS = 4096  # hashes of tables that are kept
 SETTLED_S = 2.0  # since a folder has changed, after which its time tells every further change
-UNSETTLED = -1  # the time of a folder that is to be looked at again in any case
 MAX_TABLES = 64  # in memory, 0.5 MB each; with more voices in turn the files are read again
 DEFAULT_LANGUAGE = "en-us"  # of a name that says none
+Access = Literal["private", "shared"]
+ADDED = "added"  # folder below that of the operator, for voices that callers have added
+ANYONE = "anyone"  # the caller of a server without keys
+LOCK = ".lock"
+LOCK_S = 10.0  # to wait for another process that adds a voice, which takes milliseconds
+# Of an added file: who has added it, and who may use it. The rest is named as the operator's files are.
+_ADDITION = re.compile(rf"(?P<owner>{ANYONE}|[0-9a-f]{{12}})\.(?P<access>{'|'.join(get_args(Access))})\.")
 _PREFIX = re.compile("[" + "".join(language.letter for language in LANGUAGES) + "][fm]_", re.ASCII)
 log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
+
+
+class Addition(NamedTuple):
+    """Who has added a voice over HTTP, and who may use it."""
+
+    owner: str  # id of a key; "" on a server without keys
+    access: Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +61,12 @@ class OwnVoice:
     language: str  # code
     path: Path
     stamp: Stamp
+    addition: Addition | None = None  # none: the operator's, for all
+
+    @property
+    def reader(self) -> str | None:
+        """The only caller that may use it; none if all may."""
+        return self.addition.owner if self.addition and self.addition.access == "private" else None
 
 
 class OwnVoices:
@@ -55,37 +80,44 @@ class OwnVoices:
         self._taken = taken
         self._clock = clock
         self._results: dict[Path, tuple[Stamp, OwnVoice | str]] = {}  # of each file: its voice, or what is wrong
-        self._voices: dict[str, OwnVoice] = {}
+        self._voices: dict[str, OwnVoice] = {}  # for all
+        self._private: Mapping[str, dict[str, OwnVoice]] = {}  # by the only caller that may use them
         self._problems: dict[str, str] = {}
         self._looked_s = -inf
-        self._folder_time_ns = UNSETTLED
+        self._looking = threading.Lock()  # a voice is added in a thread
+        self._folder_times: tuple[int, ...] = ()
         self._table = lru_cache(MAX_TABLES)(_read_again)
         self._digest = lru_cache(MAX_DIGESTS)(_digest)
         self._look(at_once=None)
 
-    def all(self) -> dict[str, OwnVoice]:
+    def all(self, caller: str = "") -> Mapping[str, OwnVoice]:
+        """Return the voices that a caller may use: its private ones, and those of all."""
         self.refresh()
-        return self._voices
+        private = self._private.get(caller)
+        return ChainMap(private, self._voices) if private else self._voices
 
     def problems(self) -> dict[str, str]:
-        """What is wrong, by the name of the file."""
+        """What is wrong with the operator's files, by their names."""
         self.refresh()
         return self._problems
 
-    def refresh(self) -> None:
-        """Look at the folder, unless that was done a moment ago."""
-        if self.folder is not None and self._clock() >= self._looked_s + LOOK_S:
-            if self._problems or _folder_time_ns(self.folder) != self._folder_time_ns:
-                self._look(AT_ONCE)
+    def refresh(self, *, now: bool = False) -> None:
+        """Look at the folders if they have changed, unless that was done a moment ago or is wanted `now`."""
+        is_due = self._clock() >= self._looked_s + LOOK_S
+        if self.folder is None or not (is_due or now):
+            return
+        if self._times() != self._folder_times or (is_due and self._problems):
+            self._look(AT_ONCE)
+        elif is_due:
             self._looked_s = self._clock()
 
-    def find(self, name: str) -> OwnVoice | None:
+    def find(self, name: str, caller: str = "") -> OwnVoice | None:
         """Return the voice as its file is now."""
-        voice = self.all().get(name)
+        voice = self.all(caller).get(name)
         if voice is not None and _stamp(voice.path) != voice.stamp:
-            self._results.pop(voice.path)
+            self._results.pop(voice.path, None)
             self._look(at_once=None)
-            voice = self._voices.get(name)
+            voice = self.all(caller).get(name)
         return voice
 
     def table(self, voice: OwnVoice) -> Table:
@@ -95,29 +127,32 @@ class OwnVoices:
         """Return the hash of its table."""
         return self._digest(voice)
 
-    def add(self, name: str, language: str | None, table: Table) -> OwnVoice:
-        """Store a voice; raise if its name is taken. `language`: only if the name does not begin with it."""
+    def add(
+        self, name: str, language: str | None, table: Table, addition: Addition | None = None, limit: int | None = None
+    ) -> OwnVoice:
+        """Store a voice; raise if its name is taken. `language`: only if the name does not begin with it.
+
+        `limit`: how many voices its owner may have.
+        """
         if self.folder is None:
             raise InvalidInput("there is no folder for own voices", param="file")
         file = f"{check_name(name)}.{find_language(language).code}.bin" if language else f"{check_name(name)}.bin"
         name_and_language(file)
         self._check_free(name)
-        self._look(at_once=None)
-        if name in self._voices:
-            raise InvalidInput(f"there is a voice {name} already; choose another name, or remove it", param="name")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as exc:
-            raise write_error(self.folder, exc, "file") from exc
-        save(self.folder / file, table.tobytes(), param="file")
-        self._look(at_once=None)
-        return self._voices[name]
+        path = self._place(file, addition)
+        with _locked(path.parent):
+            self._look(at_once=None)
+            self._check_room(name, addition, limit)
+            save(path, table.tobytes(), param="file")
+            self._look(at_once=None)
+        return self.all(addition.owner if addition else "")[name]
 
-    def remove(self, name: str) -> OwnVoice:
-        """Delete the file of a voice, and return what it was."""
-        voice = self.find(name)
+    def remove(self, name: str, caller: str = "") -> OwnVoice:
+        """Delete the file of a voice that a caller may use, and return what it was."""
+        voice = self.find(name, caller)
         if voice is None:
-            raise UnknownVoice(f"there is no own voice {name[:60]!r}{did_you_mean(name, self._voices)}", param="name")
+            similar = did_you_mean(name, self.all(caller))
+            raise UnknownVoice(f"there is no own voice {name[:60]!r}{similar}", param="name")
         try:
             voice.path.unlink(missing_ok=True)
         except OSError as exc:
@@ -125,46 +160,84 @@ class OwnVoices:
         self._look(at_once=None)
         return voice
 
+    def _place(self, file: str, addition: Addition | None) -> Path:
+        """Return the path for a new file, in a folder that is there."""
+        assert self.folder is not None
+        path = self.folder / file
+        if addition is not None:
+            path = self.folder / ADDED / f"{addition.owner or ANYONE}.{addition.access}.{file}"
+        try:
+            path.parent.mkdir(mode=0o777 if addition is None else 0o700, parents=True, exist_ok=True)
+        except OSError as exc:
+            raise write_error(path.parent, exc, "file") from exc
+        return path
+
+    def _check_room(self, name: str, addition: Addition | None, limit: int | None) -> None:
+        """Raise if the name is taken for those who would see the voice, or its owner has as many as it may."""
+        if name in self.all(addition.owner if addition else ""):
+            raise InvalidInput(f"there is a voice {name} already; choose another name, or remove it", param="name")
+        if addition is None or limit is None:
+            return
+        voices = [voice for voices in (self._voices, *self._private.values()) for voice in voices.values()]
+        if sum(voice.addition is not None and voice.addition.owner == addition.owner for voice in voices) >= limit:
+            raise TooManyVoices(f"you have added {limit} voices, the limit (TUTTI_MAX_VOICES); delete some")
+
     def _look(self, at_once: int | None) -> None:
+        with self._looking:
+            self._look_locked(at_once)
+
+    def _look_locked(self, at_once: int | None) -> None:
         self._looked_s = self._clock()
-        time_ns = _folder_time_ns(self.folder) if self.folder else 0
+        times = self._times()
         files, problems = self._files()
         changed = [path for path, stamp in files.items() if self._results.get(path, (None,))[0] != stamp]
         is_whole = at_once is None or len(changed) <= at_once
-        self._folder_time_ns = time_ns if is_whole and time.time_ns() - time_ns > SETTLED_S * 1e9 else UNSETTLED
+        self._folder_times = times if is_whole and time.time_ns() - max(times, default=0) > SETTLED_S * 1e9 else ()
         for path in changed[:at_once]:
             result = self._read(path, files[path])
             self._results[path] = files[path], result
             if isinstance(result, str):
                 log.warning("voice file refused: %s", result)
         self._results = {path: self._results[path] for path in files if path in self._results}
-        self._voices, self._problems = {}, problems
+        voices: dict[str | None, dict[str, OwnVoice]] = defaultdict(dict)
         for path, (_, result) in self._results.items():
             if isinstance(result, str):
-                self._problems[path.name] = result
-            elif (first := self._voices.setdefault(result.name, result)) is not result:
-                self._problems[path.name] = f"{shown(path.name)}: {first.path.name} has this name already; rename one"
+                problems[path.name] = result
+            elif (first := voices[result.reader].setdefault(result.name, result)) is not result:
+                problems[path.name] = f"{shown(path.name)}: {first.path.name} has this name already; rename one"
+        self._problems = {name: text for name, text in problems.items() if not _ADDITION.match(name)}
+        self._voices = voices.pop(None, {})
+        self._private = {owner: own for owner, own in voices.items() if owner is not None}
+
+    def _times(self) -> tuple[int, ...]:
+        """Return when files were last added to the folders, replaced or removed."""
+        return tuple(map(_folder_time_ns, self._folders()))
+
+    def _folders(self) -> tuple[Path, ...]:
+        return (self.folder, self.folder / ADDED) if self.folder else ()
 
     def _files(self) -> tuple[dict[Path, Stamp], dict[str, str]]:
-        """Return every voice file in the folder, and what prevents looking at it."""
-        if self.folder is None:
-            return {}, {}
-        try:
-            names = sorted(os.listdir(self.folder))
-        except FileNotFoundError:
-            return {}, {}
-        except OSError as exc:
-            return {}, {self.folder.name: f"cannot read the folder {self.folder}: {exc.strerror}"}
-        paths = [self.folder / name for name in names if not name.startswith(".") and Path(name).suffix in READERS]
-        stamps = {path: _stamp(path) for path in paths}
-        return {path: stamp for path, stamp in stamps.items() if stamp is not None}, {}
+        """Return every voice file in the folders, and what prevents looking at them."""
+        stamps, problems = dict[Path, Stamp](), dict[str, str]()
+        for folder in self._folders():
+            try:
+                names = sorted(os.listdir(folder))
+            except FileNotFoundError:
+                continue
+            except OSError as exc:
+                problems[folder.name] = f"cannot read the folder {folder}: {exc.strerror}"
+                continue
+            paths = (folder / name for name in names if not name.startswith(".") and Path(name).suffix in READERS)
+            stamps |= {path: stamp for path in paths if (stamp := _stamp(path)) is not None}
+        return stamps, problems
 
     def _read(self, path: Path, stamp: Stamp) -> OwnVoice | str:
         try:
-            name, language = name_and_language(path.name)
+            addition = _ADDITION.match(path.name) if path.parent.name == ADDED else None
+            name, language = name_and_language(path.name.removeprefix(addition[0] if addition else ""))
             self._check_free(name)
             read_voice(path)
-            return OwnVoice(name, language, path, stamp)
+            return OwnVoice(name, language, path, stamp, addition and _addition(addition))
         except InvalidInput as exc:
             return exc.message if path.name in exc.message else f"{shown(path.name)}: {exc.message}"
 
@@ -173,6 +246,11 @@ class OwnVoices:
         if name in self._taken or name in OPENAI_VOICES or name == "default" or stand_in(name):
             cure = "choose another" if has_prefix(name) else f"choose another, such as af_{name}"
             raise InvalidInput(f"the name {name} stands for another voice already; {cure}", param="name")
+
+
+def _addition(match: re.Match[str]) -> Addition:
+    access: Access = "private" if match["access"] == "private" else "shared"
+    return Addition("" if match["owner"] == ANYONE else match["owner"], access)
 
 
 def name_and_language(file: str) -> tuple[str, str]:
@@ -193,6 +271,22 @@ def name_and_language(file: str) -> tuple[str, str]:
 def has_prefix(name: str) -> bool:
     """Whether a name begins as Kokoro's, with the letters of a language and a gender."""
     return _PREFIX.match(name) is not None
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let no other process add a voice."""
+    lock = FileLock(folder / LOCK, timeout=LOCK_S)
+    try:
+        lock.acquire()
+    except Timeout as exc:
+        raise NotReady("another program is adding a voice, and does not end; try again", param="file") from exc
+    except OSError as exc:
+        raise write_error(folder, exc, "file") from exc
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _stamp(path: Path) -> Stamp | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
 from platformdirs import user_cache_path, user_data_path
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
 
 from tutti.errors import InvalidInput, did_you_mean
 
@@ -20,6 +20,8 @@ def _split_list(value: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
+KeyId = Annotated[str, StringConstraints(pattern="^[0-9a-f]{12}$")]
+KeyIds = Annotated[tuple[KeyId, ...], BeforeValidator(_split_list)]
 Secrets = Annotated[tuple[SecretStr, ...], BeforeValidator(_split_list)]
 
 
@@ -55,6 +57,12 @@ class Settings(BaseModel):
     voice: str = Field(default="af_heart", description="default voice")
     voices: Path | None = Field(
         default=None, description="folder of your own voices; none = voices in the folder of TUTTI_DATA"
+    )
+    max_voices: int = Field(
+        default=50, ge=0, description="voices that each key may add over HTTP, 0.5 MB each; 0 = none"
+    )
+    voice_adders: KeyIds = Field(
+        default=(), description="keys that may add voices over HTTP, by their ids in the log; none = every key"
     )
     lexicon: Path | None = Field(default=None, description="your own pronunciations: a .tsv, .json or .toml file")
     code_blocks: Literal["read", "skip", "announce"] = Field(

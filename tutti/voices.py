@@ -1,5 +1,6 @@
 """Kokoro's 54 voices and your own, blends of them, and the timbre of one with the prosody of another."""
 
+import copy
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from tutti.errors import (
     WeightsUnavailable,
     did_you_mean,
 )
-from tutti.own_voices import OwnVoice, OwnVoices, has_prefix
+from tutti.own_voices import Addition, OwnVoice, OwnVoices, has_prefix
 from tutti.speech import MAX_PHONEMES, STYLE_SIZE
 from tutti.text.language import find_language
 
@@ -122,6 +123,7 @@ class VoiceInfo:
     grade: str = "-"
     description: str = ""
     is_own: bool = False
+    addition: Addition | None = None  # of an own voice: who has added it over HTTP
 
     @property
     def short_name(self) -> str:
@@ -171,32 +173,46 @@ class Voices:
         self._table = lru_cache(maxsize=None)(self._read)
         self._cached_blend = lru_cache(maxsize=64)(self._blend)
         self.own = OwnVoices(own, taken=OFFICIAL)
+        self._caller = ""  # sees only what all may use
 
     @classmethod
     def of(cls, settings: "Settings") -> "Voices":
         return cls(settings.home / "voices", settings.voices or settings.data / "voices")
 
+    def seen_by(self, caller: str) -> "Voices":
+        """Return the same voices with the private ones of a caller."""
+        view = copy.copy(self)
+        view._caller = caller
+        return view
+
     def all(self) -> Mapping[str, VoiceInfo]:
         """Return every voice by name, Kokoro's first."""
-        own = {name: own_info(voice) for name, voice in self.own.all().items()}
+        self.own.refresh(now=True)
+        own = {name: own_info(voice) for name, voice in self._own_voices().items()}
         return {**OFFICIAL, **own} if own else OFFICIAL
 
     def __contains__(self, name: object) -> bool:
-        return name in OFFICIAL or name in self.own.all()
+        if name in OFFICIAL or name in self._own_voices():
+            return True
+        self.own.refresh(now=True)  # another process may just have added it
+        return name in self._own_voices()
 
     def __iter__(self) -> Iterator[str]:
         yield from OFFICIAL
-        yield from self.own.all()
+        yield from self._own_voices()
 
     def __len__(self) -> int:
-        return len(OFFICIAL) + len(self.own.all())
+        return len(OFFICIAL) + len(self._own_voices())
+
+    def _own_voices(self) -> Mapping[str, OwnVoice]:
+        return self.own.all(self._caller)
 
     def of_label(self, label: str) -> str | None:
         """Return the voice with this label: clients show labels, and may send what they show."""
         key = label.strip().lower()
         if "(" not in key:
             return None
-        own = map(own_info, self.own.all().values())
+        own = map(own_info, self._own_voices().values())
         return _LABELS.get(key) or next((info.name for info in own if info.label.lower() == key), None)
 
     def parse(self, expression: str) -> list[tuple[str, float]]:
@@ -213,7 +229,7 @@ class Voices:
         words = None if expressions is None else set(map(str.lower, _words(expressions)))
         return {
             name: voice.language
-            for name, voice in self.own.all().items()
+            for name, voice in self._own_voices().items()
             if (words is None or name in words) and not has_prefix(name)
         }
 
@@ -228,11 +244,11 @@ class Voices:
 
     def hashes(self, expressions: Iterable[str]) -> dict[str, str]:
         """Return what own voices in these names and blends are made of: audio made with them changes with it."""
-        own = self.own.all()
+        own = self._own_voices()
         if not own:
             return {}
         words = set(map(str.lower, _words(expressions)))
-        voices = {name: self.own.find(name) for name in sorted(words & own.keys())}
+        voices = {name: self.own.find(name, self._caller) for name in sorted(words & own.keys())}
         return {name: self.own.digest(voice) if voice else "" for name, voice in voices.items()}
 
     def _find(self, expression: str) -> Voice:
@@ -243,7 +259,7 @@ class Voices:
         """Return the file of an own voice, none for one of Kokoro's."""
         if name in OFFICIAL:
             return None
-        voice = self.own.find(name)
+        voice = self.own.find(name, self._caller)
         if voice is None:
             raise UnknownVoice(f"the file of voice {name} is gone or bad; see: tutti voices", param="voice")
         return voice
@@ -288,7 +304,7 @@ def _words(expressions: Iterable[str]) -> Iterator[str]:
 
 def own_info(voice: OwnVoice) -> VoiceInfo:
     kind: Gender = gender(voice.name) if has_prefix(voice.name) else "neutral"
-    return VoiceInfo(voice.name, voice.language, kind, description="your own", is_own=True)
+    return VoiceInfo(voice.name, voice.language, kind, description="your own", is_own=True, addition=voice.addition)
 
 
 def parse_blend(expression: str, names: Collection[str] = OFFICIAL) -> list[tuple[str, float]]:

@@ -209,7 +209,8 @@ class Engine:
         return await stream.prepare()
 
     def _check(self, request: StreamRequest) -> CheckedRequest:
-        return check_request(request, self.checkpoints, self.voices, self._text_defaults.code_blocks)
+        voices = self.voices.seen_by(request.ticket.caller)
+        return check_request(request, self.checkpoints, voices, self._text_defaults.code_blocks)
 
     async def _open_counted(self, scope: ExitStack, checked: CheckedRequest) -> tuple[Stream, Start]:
         """Open a stream at the worker with the least work; it counts from its first step until `counted` is closed."""
@@ -229,9 +230,10 @@ class Engine:
     async def _open_stream(self, checked: CheckedRequest, batcher: Batcher) -> Stream:
         """The stream of a request; raise for a voice or a lexicon that is not there."""
         text, params = checked.request.text, checked.params
-        voice = self.voices.get(params.voice, params.style)
-        voice_names = await check_voices(text, params.voice_names, self.voices) if isinstance(text, str) else None
-        if languages := self.voices.languages(voice_names):
+        voices = self.voices.seen_by(checked.request.ticket.caller)
+        voice = voices.get(params.voice, params.style)
+        voice_names = await check_voices(text, params.voice_names, voices) if isinstance(text, str) else None
+        if languages := voices.languages(voice_names):
             checked = replace(checked, options=checked.options._replace(voice_languages=languages))
         return Stream(
             next(self._numbers),
@@ -240,7 +242,7 @@ class Engine:
             checked.language or find_language(voice.language).code,
             await self._lexicon(params.lexicon),
             self.pacing,
-            self.voices,
+            voices,
             self.frontend,
             batcher,
             self.batch_stats,

@@ -21,6 +21,7 @@ from tutti.server.routes.jobs import jobs_routes, make_jobs
 from tutti.server.routes.live import live_routes
 from tutti.server.routes.openai import discovery_routes, speech_routes
 from tutti.server.routes.ops import probe_routes
+from tutti.server.routes.own_voices import own_voice_routes
 from tutti.server.routes.page import page_routes
 from tutti.server.routes.realtime import realtime_routes
 from tutti.server.routes.stats import stats_routes
@@ -95,6 +96,7 @@ def create_app(
     for routes in (
         speech_routes(service, downloads),
         discovery_routes(service),
+        own_voice_routes(service, keys),
         tts_routes(service),
         dev_routes(service, downloads),
         elevenlabs_routes(service),

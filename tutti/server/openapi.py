@@ -28,7 +28,12 @@ COMMON_ERRORS = {
     503: "The server is starting or shutting down.",
     504: "No audio within the time limit.",
 }
-OTHER_ERRORS = {404: "No such model.", 405: "Method not allowed.", 409: "Not possible now."}
+OTHER_ERRORS = {
+    403: "Not allowed to this caller.",
+    404: "No such model.",
+    405: "Method not allowed.",
+    409: "Not possible now.",
+}
 
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 AUDIO: Responses = {

@@ -48,7 +48,7 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
     if response := not_modified(service, request, speech_request):
         return response
     await asyncio.sleep(0)  # the body was just parsed; its lexicon may have megabytes
-    etag = service.etag(speech_request)
+    etag = service.etag(speech_request, request.state.caller)
     service.check_text(len(speech_request.text), request.state.caller)
     default_s = service.settings.timeout_s
     # Others may wait for the same answer: a hasty client gives up by itself, below.
@@ -87,14 +87,15 @@ async def raw_response(service: Service, request: Request, stream: OpenStream) -
     pieces = audio_pieces(stream, encoder)
     response = streaming_response(service, request, stream, encoder, pieces, encoder.content_type)
     if stream.n_samples is not None:
-        response.headers.update(whole_headers(stream.n_samples / SAMPLE_RATE, service.etag(stream.request)))
+        etag = service.etag(stream.request, request.state.caller)
+        response.headers.update(whole_headers(stream.n_samples / SAMPLE_RATE, etag))
     return response
 
 
 async def finished_response(service: Service, request: Request, stream: OpenStream) -> Response:
     """The whole audio of a stream that has begun."""
     whole = await finish_stream(service, request, stream)
-    return whole_response(service, stream.request, whole, service.etag(stream.request))
+    return whole_response(service, stream.request, whole, service.etag(stream.request, request.state.caller))
 
 
 async def event_response(service: Service, request: Request, speech_request: SpeechRequest) -> Response:
@@ -108,7 +109,10 @@ async def event_response(service: Service, request: Request, speech_request: Spe
 def not_modified(service: Service, request: Request, speech_request: SpeechRequest) -> Response | None:
     """Return 304 if the caller has this answer. HTTP defines that for GET only, but this POST changes nothing."""
     tags = request.headers.get("if-none-match")
-    if tags is None or (etag := service.etag(speech_request)) not in map(str.strip, tags.split(",")):
+    if tags is None:
+        return None
+    etag = service.etag(speech_request, request.state.caller)
+    if etag not in map(str.strip, tags.split(",")):
         return None
     return Response(status_code=304, headers={"etag": etag})
 

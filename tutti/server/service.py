@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, aclosing
 from dataclasses import dataclass, replace
 
+from starlette.requests import HTTPConnection
+
 from tutti.admission.refusals import Asking
 from tutti.admission.ticket import Ticket
 from tutti.engine.checkpoints import choose_checkpoints
@@ -138,13 +140,21 @@ class Service:
             return "direct"
         return "bypass-first-chunks" if self.n_bypass_chunks else "batched"
 
-    def etag(self, request: SpeechRequest) -> str:
+    def aliases_of(self, request: HTTPConnection) -> Aliases:
+        """Return the names that the caller of a request may use."""
+        return self.aliases_of_caller(request.state.caller)
+
+    def aliases_of_caller(self, caller: str) -> Aliases:
+        """Return the names of this server, and those of the private voices of a caller."""
+        return replace(self.aliases, known=self.aliases.known.seen_by(caller))
+
+    def etag(self, request: SpeechRequest, caller: str) -> str:
         """Return the ETag of an answer; it changes with the model, and with every setting that changes the audio."""
         settings = self.settings
         lexicon = file_stamp(settings.lexicon) if settings.lexicon else None
         model = self.models.get(request.params.model or self.aliases.checkpoints[0])
         sound = (model, settings.g2p_url, settings.code_blocks, lexicon)
-        own_voices = self.aliases.known.hashes(request.voices_named())
+        own_voices = self.aliases_of_caller(caller).known.hashes(request.voices_named())
         return request.etag((*sound, own_voices) if own_voices else sound)
 
     def check_text(self, n_characters: int, caller: str, param: str = "input") -> None:

@@ -15,6 +15,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from tutti.admission.ticket import Ticket
 from tutti.errors import InvalidInput, NothingToSpeak, QueueFull, TuttiError
+from tutti.server.aliases import Aliases
 from tutti.server.errors import TooLarge
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
@@ -103,6 +104,11 @@ class SpeechSession:
         self.caller: str = socket.state.caller
         self.contexts: dict[str | None, Context] = {}  # that accept text
         self._running: dict[asyncio.Task[None], Context] = {}  # those, and closed ones until they have reported it
+
+    @property
+    def aliases(self) -> Aliases:
+        """The names that its caller may use."""
+        return self.service.aliases_of_caller(self.caller)
 
     @property
     def is_active(self) -> bool:

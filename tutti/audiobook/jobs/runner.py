@@ -88,13 +88,13 @@ class JobRunner:
         self._imports = ThreadPoolExecutor(n_threads, "imports", initializer=_lower_priority)  # no job waits for them
         self._importing = asyncio.Semaphore(n_threads)
 
-    async def import_book(self, folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> BookSummary:
+    async def import_book(self, folder: Path, source: BinaryIO, name: str, spec: JobSpec, caller: str) -> BookSummary:
         """Copy a book into the folder of its job, parse and check it; if that fails, the folder is removed."""
         async with self._importing:
             storing = self._imports.submit(self._store, folder, source, name)
             try:
                 path = await asyncio.wrap_future(storing)
-                return await self._books.check(self._book_file(path, name, spec.encoding, spec.params))
+                return await self._books.check(self._book_file(path, name, spec.encoding, spec.params, caller))
             except BaseException:
                 storing.add_done_callback(lambda _: shutil.rmtree(folder, ignore_errors=True))
                 raise
@@ -103,11 +103,11 @@ class JobRunner:
         self, job: AudiobookJob, folder: Path, running: RunningJob, on_change: Callable[[], None]
     ) -> ExportResult:
         """Speak what is missing and write the files; update `running` and call `on_change` on the way."""
-        stored = self._book_file(folder / job.name, job.name, job.encoding, job.params)
+        stored = self._book_file(folder / job.name, job.name, job.encoding, job.params, job.caller)
         parsed = await self._books.read(stored)
         book, plan = replace(parsed.book, title=job.title, author=job.author), parsed.plan
         audio_settings = await self._in_thread(self._audio_settings)
-        used = voice_hashes(job.params, book.chapters, self._voices)
+        used = voice_hashes(job.params, book.chapters, self._voices.seen_by(job.caller))
         mark = await self._in_thread(partial(fingerprint, job.params, book.chapters, plan, audio_settings, used))
 
         def on_progress(progress: NarrationProgress) -> None:
@@ -133,8 +133,9 @@ class JobRunner:
         self._imports.shutdown(cancel_futures=True)
         self._threads.shutdown(cancel_futures=True)
 
-    def _book_file(self, path: Path, name: str, encoding: str | None, params: SpeechParams) -> BookFile:
-        return BookFile(path, name, encoding, params.voice_names, frozenset(self._voices))
+    def _book_file(self, path: Path, name: str, encoding: str | None, params: SpeechParams, caller: str) -> BookFile:
+        voices = frozenset(self._voices.seen_by(caller))
+        return BookFile(path, name, encoding, params.voice_names, voices)
 
     def _store(self, folder: Path, source: BinaryIO, name: str) -> Path:
         path = folder / stored_name(name)

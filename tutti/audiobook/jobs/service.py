@@ -112,16 +112,17 @@ class JobService:
             raise Draining("the server is shutting down and accepts no new jobs")
         store = await self._open()
         container(spec.suffix)
-        check_params(spec.params, self._voices)
+        voices = self._voices.seen_by(caller)
+        check_params(spec.params, voices)
         await self._lexicons.build(spec.params.lexicon)
         async with self._turns.turn(caller), self._place(store, owner):
             id = uuid4().hex
-            book = await self._runner.import_book(store.job_folder(id), source, name, spec)
+            book = await self._runner.import_book(store.job_folder(id), source, name, spec, caller)
             try:
                 admit(book.n_characters)
                 spoken = book.n_characters * BYTES_A_CHARACTER / spec.params.speed
                 await self._check_disk(store, spoken + book.pause_s * BYTES_A_PAUSE)
-                warning = language_warning(book.language, spec.params, self._voices)
+                warning = language_warning(book.language, spec.params, voices)
                 job = AudiobookJob(
                     id, owner, caller, time.time(), stored_name(name), spec.encoding, spec.suffix, spec.captions,
                     spec.captions_by_word, spec.params, spec.title or book.title, spec.author or book.author,

@@ -23,6 +23,13 @@ class ApiKeys:
         """Whether callers need a key."""
         return bool(self._hashes)
 
+    def known_caller(self, key: str) -> str:
+        """Return an id for a key; "" if it is unknown, or the server has no keys."""
+        try:
+            return self.caller(key) if key else ""
+        except InvalidKey:
+            return ""
+
     def caller(self, key: str) -> str:
         """Return an id for a key; "" if the server has no keys. Raise InvalidKey if it is unknown."""
         if not self._hashes:

@@ -67,7 +67,8 @@ class Ingress:
         if scope["method"] == "POST":
             await self._post(scope, headers, receive, send)
             return
-        scope["state"]["caller"] = self._rules.client_address(scope, headers)
+        key = self._keys.known_caller(find_key(headers, scope["query_string"]))  # for its private voices
+        scope["state"] |= {"key": key, "caller": key or self._rules.client_address(scope, headers)}
         await self._loop_budget.turn("read")
         await self._app(scope, receive, send)
 

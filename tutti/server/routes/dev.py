@@ -69,7 +69,7 @@ def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
     async def captioned_speech(request: Request, body: CaptionBody) -> Response:
         """Audio and the times of its words: lines of JSON, or one object if `stream` is false."""
         unused = () if body.return_download_link else DOWNLOAD_OPTIONS
-        speech_request = name_unused(body.speech_request(service.aliases), body, *unused, "stream_format")
+        speech_request = name_unused(body.speech_request(service.aliases_of(request)), body, *unused, "stream_format")
         if not body.return_download_link:
             return await captions(request, body, speech_request)
         with downloads.storing(speech_request, body) as download:
@@ -115,7 +115,7 @@ def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
     async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:
         """Speak phonemes as they are written; WAV."""
         name = voice_expression(body.voice) or service.aliases.default_voice
-        voice, notices = resolve_voice(name, service.aliases)
+        voice, notices = resolve_voice(name, service.aliases_of(request))
         params = SpeechParams(voice, speed=1.0 if body.speed is None else body.speed)
         with rename_param(input="phonemes"):
             if len(body.phonemes) > MAX_SYMBOLS:
@@ -145,9 +145,10 @@ def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
     @routes.post("/dev/ssml", responses=error_responses())
     async def ssml(request: Request, body: SsmlBody) -> JSONResponse:
         """SSML as text with marks, for a later request; a text that is not SSML stays as it is."""
-        voice = resolve_name(body.voice or "", service.aliases)
+        aliases = service.aliases_of(request)
+        voice = resolve_name(body.voice or "", aliases)
         if voice:
-            service.engine.voices.parse(voice)
+            aliases.known.parse(voice)
         with rename_param(input="text"):
             service.check_text(len(body.text), request.state.caller)
             marked = await asyncio.to_thread(ssml_as_marks, body.text, voice)  # a document may have thousands of tags
@@ -162,11 +163,12 @@ def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
 
         To speak with it, use its name as `voice`.
         """
-        blend = resolve_name(voice_expression(voices) or "", service.aliases)
-        parts = [{"name": name, "weight": weight} for name, weight in service.engine.voices.parse(blend)]
+        aliases = service.aliases_of(request)
+        blend = resolve_name(voice_expression(voices) or "", aliases)
+        parts = [{"name": name, "weight": weight} for name, weight in aliases.known.parse(blend)]
         if "application/json" in request.headers.get("accept", ""):
             return JSONResponse({"voice": blend, "parts": parts})
-        content = await asyncio.to_thread(voice_file, service.engine.voices.get(blend))
+        content = await asyncio.to_thread(voice_file, aliases.known.get(blend))
         disposition = f'attachment; filename="{UNSAFE.sub("_", blend)[:MAX_STEM]}.pt"'
         headers = {"content-disposition": disposition, "x-voice-used": blend}
         return Response(content, headers=headers, media_type="application/octet-stream")

@@ -91,7 +91,7 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
             caller = request.state.caller
             admit = partial(service.limits.characters.take, caller)
             with rename_param(out="format", book="file"):
-                creating = jobs.create(owner, caller, source, name, _job_params(body, service), admit)
+                creating = jobs.create(owner, caller, source, name, _job_params(body, service, caller), admit)
                 job = await cancel_on_disconnect(request.receive, creating)
         headers = {"location": f"/v1/jobs/{job.id}", **ignored_headers(body.ignored_options())}
         return JSONResponse(status_of(job).model_dump(), 201, headers)
@@ -163,13 +163,13 @@ async def _job_events(jobs: JobService, owner: str, id: str) -> AsyncIterator[by
             yield sse_event({"type": kind, "job": job_status(job, jobs.running(job.id)).model_dump()})
 
 
-def _job_params(body: JobBody, service: Service) -> JobSpec:
+def _job_params(body: JobBody, service: Service, caller: str) -> JobSpec:
     if body.sample_rate is not None or body.volume_multiplier is not None:
         raise InvalidInput(
             "jobs are written at 24 kHz; sample_rate and volume_multiplier are not supported",
             param="sample_rate",
         )
-    params, notes = body.speech_params(service.aliases)
+    params, notes = body.speech_params(service.aliases_of_caller(caller))
     suffix = f".{(body.format or 'm4b').lower()}"
     with rename_param(out="format"):
         container(suffix)

@@ -100,7 +100,7 @@ class LiveSession(SpeechSession):
     def _speech_request(self, config: SessionConfig) -> SpeechRequest:
         """Return how to speak; raise if a voice or the language is unknown."""
         body = config if config.response_format else config.model_copy(update={"response_format": "pcm"})
-        return checked_request(body.speech_request(self.service.aliases), self.service.engine.voices)
+        return checked_request(body.speech_request(self.aliases), self.aliases.known)
 
     async def refuse(self, message: Message, error: TuttiError) -> None:
         fields = error_fields(error, self.socket.state.request_id)

@@ -7,6 +7,7 @@ from fastapi.responses import FileResponse, Response
 
 from tutti.admission.ticket import Delivery
 from tutti.audio import format_of_file
+from tutti.own_voices import Addition
 from tutti.server.aliases import MODELS, find_checkpoint
 from tutti.server.dialogue import DialogueBody
 from tutti.server.downloads import TIMES, Downloads, shown_name
@@ -47,7 +48,7 @@ def speech_routes(service: Service, downloads: Downloads) -> APIRouter:
             return await speak(request, body)
 
     async def speak(request: Request, body: SpeechBody) -> Response:
-        speech_request = body.speech_request(service.aliases)
+        speech_request = body.speech_request(service.aliases_of(request))
         if body.stream_format == "sse":
             speech_request = name_unused(speech_request, body, *DOWNLOAD_OPTIONS)
             return await event_response(service, request, speech_request)
@@ -112,14 +113,14 @@ def discovery_routes(service: Service) -> APIRouter:
         return {"models": [{"id": name, "name": name} for name in names]}
 
     @routes.get("/v1/audio/voices", responses=only_errors(400))
-    async def voices(legacy: bool = False) -> dict[str, Any]:
+    async def voices(request: Request, legacy: bool = False) -> dict[str, Any]:
         """Every voice; `legacy=true` for the bare names."""
-        known = service.engine.voices.all()
+        known = service.aliases_of(request).known.all()
         if legacy:
             return {"voices": list(known), "default_voice": service.aliases.default_voice}
-        has_own_g2p = service.settings.g2p_url is None  # another server has its own packages
-        needs = {language.letter: missing_extra(language.code) if has_own_g2p else None for language in LANGUAGES}
-        rows = [voice_fields(voice, needs[find_language(voice.language).letter]) for voice in known.values()]
+        needs = {language.letter: needed_extra(service, language.code) for language in LANGUAGES}
+        owner = request.state.key
+        rows = [voice_fields(voice, needs[find_language(voice.language).letter], owner) for voice in known.values()]
         problems = service.engine.voices.own.problems()
         refused = {"refused": list(problems.values())} if problems else {}
         return {"voices": rows, "default_voice": service.aliases.default_voice, **refused}
@@ -141,7 +142,12 @@ def model_fields(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": CREATED, "owned_by": "tutti"}
 
 
-def voice_fields(voice: VoiceInfo, needs: str | None) -> dict[str, str | bool | None]:
+def needed_extra(service: Service, language: str) -> str | None:
+    """Return the extra that a language lacks on this server; none if another server makes phonemes."""
+    return missing_extra(language) if service.settings.g2p_url is None else None
+
+
+def voice_fields(voice: VoiceInfo, needs: str | None, owner: str) -> dict[str, str | bool | None]:
     """Describe a voice; `needs` is the extra that its language lacks on this server."""
     return {
         "id": voice.name,
@@ -152,4 +158,12 @@ def voice_fields(voice: VoiceInfo, needs: str | None) -> dict[str, str | bool | 
         "grade": voice.grade,
         "description": voice.description,
         "needs": needs,
+        **(own_fields(voice.addition, owner) if voice.is_own else {}),
     }
+
+
+def own_fields(addition: Addition | None, owner: str) -> dict[str, str | bool | None]:
+    """Say who may use an own voice, and whether the caller may delete it."""
+    if addition is None:
+        return {"access": "shared", "yours": False}
+    return {"access": addition.access, "yours": addition.owner == owner}

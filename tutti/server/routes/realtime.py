@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from tutti.admission.ticket import Ticket
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, QueueFull, TuttiError
-from tutti.server.aliases import find_checkpoint, resolve_voice
+from tutti.server.aliases import Aliases, find_checkpoint, resolve_voice
 from tutti.server.notices import notice_fields
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import EVENT_BYTES, base64_text, split_bytes, time_lists
@@ -72,13 +72,17 @@ class RealtimeSession:
         self.caller: str = socket.state.caller
         self._id = _id("sess")
         self._model = model
-        aliases = service.aliases
+        aliases = self._aliases
         checkpoint = _checkpoint(model, service)
         params = SpeechParams(aliases.default_voice, voice_names=aliases.voices, model=checkpoint)
         self._request = SpeechRequest("", params, find_format("pcm"))
         self._items: list[str] = []
         self._responses: dict[str, asyncio.Task[None]] = {}
         self._main: str | None = None  # the response of the conversation; others are out of band
+
+    @property
+    def _aliases(self) -> Aliases:
+        return self.service.aliases_of_caller(self.caller)
 
     async def run(self) -> None:
         await self.send("session.created", session=self._session())
@@ -172,9 +176,9 @@ class RealtimeSession:
             return request
         params = request.params
         if output.voice is not None:
-            name = voice_expression(output.voice) or self.service.aliases.default_voice
-            voice, notices = resolve_voice(name, self.service.aliases)
-            self.service.engine.voices.parse(voice)
+            aliases = self._aliases
+            voice, notices = resolve_voice(voice_expression(output.voice) or aliases.default_voice, aliases)
+            aliases.known.parse(voice)
             params, request = replace(params, voice=voice), replace(request, notices=notices)
         if output.format is not None:
             if output.format.type not in FORMATS:

@@ -48,14 +48,14 @@ def tts_routes(service: Service) -> APIRouter:
     async def tts(request: Request, body: TtsBody) -> Response:
         """Speak a text; one whole answer."""
         with rename_param(input="text"):
-            response = await cached_response(service, request, body.speech_request(service.aliases))
+            response = await cached_response(service, request, body.speech_request(service.aliases_of(request)))
         return as_attachment(response, f"tts_output.{body.suffix}")
 
     @routes.post("/tts/stream", response_class=Response, responses={**AUDIO, **error_responses()})
     async def tts_stream(request: Request, body: TtsBody) -> Response:
         """Speak a text; the audio is sent as it is made."""
         with rename_param(input="text"):
-            response = await streamed_response(service, request, body.speech_request(service.aliases))
+            response = await streamed_response(service, request, body.speech_request(service.aliases_of(request)))
         return as_attachment(response, f"tts_stream.{body.suffix}")
 
     @routes.post("/tts/batch", response_class=Response, responses={**ZIP, **error_responses()})
@@ -67,7 +67,7 @@ def tts_routes(service: Service) -> APIRouter:
         caller = request.state.caller
         service.check_text(sum(len(item.text) for item in body.requests), caller, "requests")
         budget = service.answer_budget(caller)
-        voices = [item.voice_name(service.aliases) for item in body.requests]
+        voices = [item.voice_name(service.aliases_of(request)) for item in body.requests]
         with budget.held.released_on_error():
             results = await cancel_on_disconnect(request.receive, speak_all(service, body.requests, request, budget))
             budget.held.grow(budget.held.n_bytes)  # the ZIP is a copy
@@ -143,7 +143,7 @@ async def speak_all(
     async def speak(item: TtsBody) -> WholeAudio | Exception:
         try:
             with rename_param(input="text"):
-                speech_request = item.speech_request(service.aliases)
+                speech_request = item.speech_request(service.aliases_of(request))
                 speaking = speak_whole(service, speech_request, ticket, budget=budget)
                 return await complete_within(timeout_s, speaking, ticket)
         except Exception as error:  # noqa: BLE001 - it is reported in the manifest

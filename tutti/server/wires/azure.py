@@ -69,12 +69,12 @@ def azure_routes(service: Service) -> APIRouter:
         with rename_param(input="body", format=FORMAT_HEADER, sample_rate=FORMAT_HEADER):
             name, rate = parse_format(request.headers.get(FORMAT_HEADER, DEFAULT_FORMAT))
             fields = SpeechFields.model_validate({"sample_rate": rate})
-            speech_request = fields.build_request(text, name, service.aliases)
+            speech_request = fields.build_request(text, name, service.aliases_of(request))
             return await streamed_response(service, request, speech_request)
 
     @routes.get("/voices/list")
-    async def list_voices() -> list[dict[str, Any]]:
+    async def list_voices(request: Request) -> list[dict[str, Any]]:
         """Every voice, in Azure's form."""
-        return [voice_fields(voice) for voice in service.engine.voices.all().values()]
+        return [voice_fields(voice) for voice in service.aliases_of(request).known.all().values()]
 
     return routes

@@ -171,7 +171,7 @@ class CartesiaSession(WireSession):
             name = message["context_id"] = uuid4().hex
         if name not in self.contexts:
             body = _parse(message)
-            checked_request(body.speech_request(self.service.aliases), self.service.engine.voices)
+            checked_request(body.speech_request(self.aliases), self.aliases.known)
             self.open(name, CartesiaContext(body))
         self._speak_text(name, transcript)
         if message.get("flush"):
@@ -198,7 +198,7 @@ class CartesiaSession(WireSession):
     def new_text(self, name: str | None) -> CartesiaText:
         body: GenerationBody = self.contexts[name].options.body
         delay_ms = MAX_BUFFER_DELAY_MS if body.max_buffer_delay_ms is None else body.max_buffer_delay_ms
-        request = body.speech_request(self.service.aliases)
+        request = body.speech_request(self.aliases)
         text = CartesiaText(request, delay_ms / 1000 or None)
         text.is_float = body.format.is_float
         return text
@@ -348,7 +348,7 @@ def cartesia_routes(service: Service) -> APIRouter:
     async def speak(request: Request, body: GenerationBody) -> Response:
         """Speak a text; the audio is sent as it is made."""
         with rename_param(**FIELD_NAMES):
-            speech_request = body.speech_request(service.aliases)
+            speech_request = body.speech_request(service.aliases_of(request))
             if not body.format.is_float:
                 return await streamed_response(service, request, speech_request)
             stream = await start_stream(service, request, speech_request.without_words())
@@ -362,20 +362,20 @@ def cartesia_routes(service: Service) -> APIRouter:
     async def events(request: Request, body: GenerationBody) -> Response:
         """Speak a text; events with audio in base64, and with times if they are asked for."""
         with rename_param(**FIELD_NAMES):
-            stream = await start_stream(service, request, body.speech_request(service.aliases))
+            stream = await start_stream(service, request, body.speech_request(service.aliases_of(request)))
         encoder = await start_encoder(service, stream)
         pieces = _events(stream, encoder, is_float=body.format.is_float)
         return streaming_response(service, request, stream, encoder, pieces, "text/event-stream", _sse_error)
 
     @routes.get("/voices/{voice_id}", responses=only_errors(400))
-    async def one_voice(voice_id: str) -> dict[str, Any]:
+    async def one_voice(request: Request, voice_id: str) -> dict[str, Any]:
         """One voice, in Cartesia's form."""
-        return voice_fields(known_voice(voice_id, service.aliases, "id"))
+        return voice_fields(known_voice(voice_id, service.aliases_of(request), "id"))
 
     @routes.get("/voices")
-    async def list_voices(starting_after: str = "", limit: int | None = None) -> dict[str, Any]:
+    async def list_voices(request: Request, starting_after: str = "", limit: int | None = None) -> dict[str, Any]:
         """The voices after one, in Cartesia's form: its SDKs ask for pages until one is empty."""
-        voices = service.engine.voices.all()
+        voices = service.aliases_of(request).known.all()
         names = list(voices)
         first = names.index(starting_after) + 1 if starting_after in names else 0
         page = names[first:] if limit is None else names[first : first + max(0, limit)]

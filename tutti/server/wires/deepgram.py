@@ -11,6 +11,7 @@ from pydantic import Field
 from starlette.websockets import WebSocket
 
 from tutti.errors import InvalidInput, TuttiError
+from tutti.server.aliases import Aliases
 from tutti.server.errors import error_body, rename_param
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.request import SpeechRequest
@@ -34,9 +35,9 @@ class SpeakBody(Options):
     text: str = Field(description="the text to speak")
 
 
-def query_request(query: Mapping[str, str], text: str, format: str, service: Service) -> SpeechRequest:
+def query_request(query: Mapping[str, str], text: str, format: str, aliases: Aliases) -> SpeechRequest:
     """Return the request that a query describes; options that are not known have no effect."""
-    aliases, model = service.aliases, query.get("model", "")[:MAX_NAME]
+    model = query.get("model", "")[:MAX_NAME]
     fields = {
         "voice": aliases.default_voice if not model or foreign_model(model, aliases) else foreign_voice(model, aliases),
         "model": foreign_model(model, aliases),
@@ -81,7 +82,7 @@ class SpeakSession(WireSession):
     def __init__(self, service: Service, socket: MessageSocket, query: Mapping[str, str]) -> None:
         super().__init__(service, socket)
         format = encoding_format(query.get("encoding", "linear16"), "encoding")
-        self._request = checked_request(query_request(query, "", format, service), service.engine.voices)
+        self._request = checked_request(query_request(query, "", format, self.aliases), self.aliases.known)
         self._model = query.get("model", "")[:MAX_NAME]
         self._n_reports = 0
         self._is_closing = False
@@ -258,7 +259,7 @@ def deepgram_routes(service: Service) -> APIRouter:
         """Speak a text as the query says: model (the voice), encoding, sample_rate, container, speed."""
         query = request.query_params
         with rename_param(**FIELD_NAMES):
-            speech_request = query_request(query, body.text, whole_format(query), service)
+            speech_request = query_request(query, body.text, whole_format(query), service.aliases_of(request))
             speech_request = replace(speech_request, ignored=body.ignored_options())
             return await streamed_response(service, request, speech_request)
 

@@ -146,7 +146,7 @@ def elevenlabs_routes(service: Service) -> APIRouter:
     ) -> Response:
         """Speak a text; one whole answer."""
         with rename_param(**FIELD_NAMES):
-            speech_request = body.speech_request(voice_id, output_format, service.aliases)
+            speech_request = body.speech_request(voice_id, output_format, service.aliases_of(request))
             return await cached_response(service, request, speech_request)
 
     @routes.post(
@@ -157,7 +157,7 @@ def elevenlabs_routes(service: Service) -> APIRouter:
     ) -> Response:
         """Speak a text; the audio is sent as it is made."""
         with rename_param(**FIELD_NAMES):
-            speech_request = body.speech_request(voice_id, output_format, service.aliases)
+            speech_request = body.speech_request(voice_id, output_format, service.aliases_of(request))
             return await streamed_response(service, request, speech_request)
 
     @routes.post("/v1/text-to-speech/{voice_id}/with-timestamps", responses=error_responses(404))
@@ -166,7 +166,7 @@ def elevenlabs_routes(service: Service) -> APIRouter:
     ) -> Response:
         """Speak a text; one whole answer with the times of its characters."""
         with rename_param(**FIELD_NAMES):
-            speech_request = body.speech_request(voice_id, output_format, service.aliases)
+            speech_request = body.speech_request(voice_id, output_format, service.aliases_of(request))
             stream = await start_stream(service, request, speech_request)
         whole = await finish_stream(service, request, stream)
         headers = audio_headers(service, speech_request, whole.first, whole.encode_s, whole.unspoken)
@@ -186,7 +186,7 @@ def elevenlabs_routes(service: Service) -> APIRouter:
     ) -> Response:
         """Speak a text; lines of JSON as it is made, each with some audio and the times of its characters."""
         with rename_param(**FIELD_NAMES):
-            speech_request = body.speech_request(voice_id, output_format, service.aliases)
+            speech_request = body.speech_request(voice_id, output_format, service.aliases_of(request))
             stream = await start_stream(service, request, speech_request)
         encoder = await start_encoder(service, stream)
         pieces = _timed_lines(stream, encoder)
@@ -196,7 +196,9 @@ def elevenlabs_routes(service: Service) -> APIRouter:
     async def dialogue(request: Request, body: TextToDialogueBody, output_format: str = DEFAULT_FORMAT) -> Response:
         """Speak the inputs, each in its voice; one whole answer."""
         with rename_param(**FIELDS_OF_DIALOGUES):
-            return await cached_response(service, request, body.speech_request(output_format, service.aliases))
+            return await cached_response(
+                service, request, body.speech_request(output_format, service.aliases_of(request))
+            )
 
     @routes.post("/v1/text-to-dialogue/stream", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def dialogue_stream(
@@ -204,7 +206,9 @@ def elevenlabs_routes(service: Service) -> APIRouter:
     ) -> Response:
         """Speak the inputs, each in its voice; the audio is sent as it is made."""
         with rename_param(**FIELDS_OF_DIALOGUES):
-            return await streamed_response(service, request, body.speech_request(output_format, service.aliases))
+            return await streamed_response(
+                service, request, body.speech_request(output_format, service.aliases_of(request))
+            )
 
     @routes.get("/v1/voices/settings/default")
     async def default_settings() -> dict[str, Any]:
@@ -212,15 +216,15 @@ def elevenlabs_routes(service: Service) -> APIRouter:
         return VOICE_SETTINGS
 
     @routes.get("/v1/voices/{voice_id}/settings", responses=only_errors(400))
-    async def voice_settings(voice_id: str) -> dict[str, Any]:
+    async def voice_settings(request: Request, voice_id: str) -> dict[str, Any]:
         """The settings of a voice: only the speed has an effect."""
-        known_voice(voice_id, service.aliases, "voice_id")
+        known_voice(voice_id, service.aliases_of(request), "voice_id")
         return VOICE_SETTINGS
 
     @routes.get("/v1/voices/{voice_id}", responses=only_errors(400))
-    async def one_voice(voice_id: str) -> dict[str, Any]:
+    async def one_voice(request: Request, voice_id: str) -> dict[str, Any]:
         """One voice."""
-        return voice_fields(known_voice(voice_id, service.aliases, "voice_id"))
+        return voice_fields(known_voice(voice_id, service.aliases_of(request), "voice_id"))
 
     @routes.get("/v1/user")
     async def user() -> dict[str, Any]:
@@ -234,9 +238,9 @@ def elevenlabs_routes(service: Service) -> APIRouter:
 
     @routes.get("/v1/voices")
     @routes.get("/v2/voices")
-    async def list_voices() -> dict[str, Any]:
+    async def list_voices(request: Request) -> dict[str, Any]:
         """Every voice."""
-        voices = [voice_fields(voice) for voice in service.engine.voices.all().values()]
+        voices = [voice_fields(voice) for voice in service.aliases_of(request).known.all().values()]
         return {"voices": voices, "has_more": False, "total_count": len(voices), "next_page_token": None}
 
     return routes

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from fastapi import APIRouter
 from starlette.websockets import WebSocket
 
-from tutti.errors import InvalidInput, TuttiError
+from tutti.errors import InvalidInput, TuttiError, UnknownVoice
 from tutti.server.client_key import message_key
 from tutti.server.errors import error_body
 from tutti.server.middleware.auth import ApiKeys
@@ -105,7 +105,9 @@ class MultiStreamSession(WireSession):
         self._voice = voice
         self._is_automatic = query.get("auto_mode", "").lower() == "true"
         self._is_closing = False
-        self._request(ElevenLabsContext(voice))
+        # Without a key yet, it could be a private voice.
+        with suppress(*(() if socket.state.key is not None else (UnknownVoice,))):
+            self._request(ElevenLabsContext(voice))
 
     # -- messages of the client ----------------------------------------------------------------------------------
 
@@ -199,7 +201,7 @@ class MultiStreamSession(WireSession):
 
     def _request(self, options: ElevenLabsContext) -> SpeechRequest:
         """Return how a context is spoken; raise if it cannot be."""
-        query, aliases = self._query, self.service.aliases
+        query, aliases = self._query, self.aliases
         body = TextToSpeechBody.model_validate({"text": "", "language_code": query.get("language_code")})
         format = query.get("output_format", DEFAULT_FORMAT)
         request = checked_request(
