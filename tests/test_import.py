@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("numpy", "onnxruntime", "onnx", "av", "huggingface_hub", "fastapi", "torch", "pydantic")
+HEAVY = ("numpy", "onnxruntime", "onnx", "av", "fastapi", "torch", "pydantic")
 
 
 @pytest.mark.process

@@ -58,6 +58,7 @@ class FakeHub:
         self.cut_after: list[int] = []  # bytes after which the next connections break
         self.supports_ranges = True
         self.status: int | None = None
+        self.redirects_to: str | None = None  # another host, for what is asked of 127.0.0.1
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -73,6 +74,12 @@ class FakeHub:
                 path = self.path.removeprefix(f"/{HUB_REPO}/resolve/{HUB_REVISION}/")
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 hub.requests.append((self.command, path, headers))
+                if hub.redirects_to and headers["host"].startswith("127."):
+                    self.send_response(302)
+                    self.send_header("Location", hub.redirects_to + self.path)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
                 body = hub.contents.get(path)
                 status = hub.status or (404 if body is None else 200)
                 body = body if status == 200 and body is not None else b""
@@ -112,18 +119,9 @@ class FakeHub:
 
 
 @pytest.fixture
-def use_endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Points the hub's client at an address, as HF_ENDPOINT does when a process starts."""
-    import huggingface_hub
-    from huggingface_hub import constants
-
-    def use(endpoint: str) -> None:
-        template = endpoint + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-
-    yield use
-    huggingface_hub.close_session()
+def use_endpoint(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes an address the hub."""
+    return lambda endpoint: monkeypatch.setenv("HF_ENDPOINT", endpoint)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The hub's real client against a hub on loopback."""
+"""Downloads from a hub on loopback."""
 
 import os
 import re
@@ -146,6 +146,30 @@ def test_the_users_token_is_sent(
     assert {headers["authorization"] for _, _, headers in hub_server.requests} == {"Bearer hf_secret"}
 
 
+def test_the_token_of_a_login_is_sent(
+    hub_server: Any, make_file: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("hf_stored\n")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    hub_server.contents = {"a.bin": b"a"}
+    Store(tmp_path / "models").ensure([make_file("a.bin", b"a")], sources=[Hub()])
+    assert {headers["authorization"] for _, _, headers in hub_server.requests} == {"Bearer hf_stored"}
+
+
+def test_a_redirect_to_another_host_is_followed_without_the_token(
+    hub_server: Any, make_file: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the hub does, whose large files lie elsewhere."""
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    hub_server.contents = {"a.bin": b"a"}
+    hub_server.redirects_to = hub_server.endpoint.replace("127.0.0.1", "localhost")
+    Store(tmp_path).ensure([make_file("a.bin", b"a")], sources=[Hub()])
+    elsewhere = [headers for _, _, headers in hub_server.requests if headers["host"].startswith("localhost")]
+    assert elsewhere
+    assert not any("authorization" in headers for headers in elsewhere)
+
+
 def test_no_connection_is_reported_once(use_endpoint: Callable[[str], None], make_file: Any, tmp_path: Path) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -202,5 +226,5 @@ def test_the_hub_learns_of_nothing_but_the_files(hub_server: Any, tmp_path: Path
     subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert {path.rpartition("/")[2] for _, path, _ in hub_server.requests} == {"a.bin"}
     agents = {headers["user-agent"] for _, _, headers in hub_server.requests}
-    assert [re.sub(r"/[^;]+", "", agent) for agent in agents] == ["tutti; hf_hub; python"]
+    assert [re.sub(r"/[^;]+", "", agent) for agent in agents] == ["tutti"]
     assert not list(home.rglob("*"))

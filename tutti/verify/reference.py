@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime as ort
 
 from tutti.errors import WeightsCorrupt
-from tutti.model.onnx import split
+from tutti.model.onnx import proto, split
 from tutti.speech import Frames, Samples, Utterance
 
 INNER = (split.DURATIONS, split.FEATURES, split.F0, split.ENERGY)
@@ -16,18 +16,15 @@ class ReferenceModel:
     """Runs the published file, one row at a time."""
 
     def __init__(self, path: Path, threads: int) -> None:
-        import onnx
-        from google.protobuf.message import DecodeError
-
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3
         try:
-            graph = onnx.load(path)
+            graph = proto.load(path)
             (self._audio,) = [value.name for value in graph.graph.output]
-            graph.graph.output.extend(onnx.ValueInfoProto(name=name) for name in INNER)
+            graph.graph.output.extend(proto.Value(name=name) for name in INNER)
             self._session = ort.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        except (DecodeError, ValueError, RuntimeError) as exc:
+        except (proto.DecodeError, ValueError, RuntimeError) as exc:
             raise WeightsCorrupt(f"{path} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
         self._inputs = [value.name for value in self._session.get_inputs()]  # token ids, style, speed
 

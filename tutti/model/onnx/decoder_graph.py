@@ -8,7 +8,7 @@ their weights larger: the package knows how loud each is in speech.
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,8 @@ from tutti.model.light.weights import (
     as_float32,
 )
 from tutti.model.onnx.graph import Dimensions, GraphBuilder
+from tutti.model.onnx.proto import FLOAT, Message, array_of
 from tutti.model.onnx.split import ENERGY, F0, FEATURES, STYLE
-
-if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, TensorProto
 
 Floats = NDArray[np.float32]
 OUTPUT = "decoded"  # [1, 2T, 512]
@@ -41,26 +39,24 @@ SLOPE = 0.2  # of the activations
 NODES, CONSTANTS = "/decoder/decoder/", "decoder.decoder."  # where the official file's names begin
 
 
-def decoder_graph(official: "ModelProto", bases: Weights) -> bytes:
+def decoder_graph(official: Message, bases: Weights) -> bytes:
     """Build the graph; serialised, for an inference session."""
     return _Decoder(official_weights(official), bases).build()
 
 
-def official_weights(official: "ModelProto") -> dict[str, Floats]:
+def official_weights(official: Message) -> dict[str, Floats]:
     """The decoder's weights under upstream's names; what is int8 in the file becomes fp32."""
-    from onnx import TensorProto, numpy_helper
-
     constants = {value.name: value for value in official.graph.initializer}
     found = {
-        name.removeprefix(CONSTANTS): numpy_helper.to_array(value)
+        name.removeprefix(CONSTANTS): array_of(value)
         for name, value in constants.items()
-        if name.startswith(CONSTANTS) and value.data_type == TensorProto.FLOAT
+        if name.startswith(CONSTANTS) and value.data_type == FLOAT
     }
     for node in official.graph.node:
         if node.name.startswith(NODES) and len(node.input) > 1 and node.input[1] in constants:
             match node.op_type:
                 case "Conv" | "ConvTranspose":
-                    found[f"{_module(node)}.weight"] = numpy_helper.to_array(constants[node.input[1]])
+                    found[f"{_module(node)}.weight"] = array_of(constants[node.input[1]])
                 case "ConvInteger":
                     found[f"{_module(node)}.weight"] = _dequantise(node, constants)
                 case "MatMulInteger":
@@ -68,18 +64,16 @@ def official_weights(official: "ModelProto") -> dict[str, Floats]:
     return found
 
 
-def _module(node: "NodeProto") -> str:
+def _module(node: Message) -> str:
     """/decoder/decoder/decode.0/conv1/Conv is decode.0.conv1; …/asr_res/asr_res.0/Conv is asr_res.0."""
     *parents, own = node.name.removeprefix(NODES).split("/")[:-1]
     return ".".join([*(parent for parent in parents if not own.startswith(f"{parent}.")), own])
 
 
-def _dequantise(node: "NodeProto", constants: "Mapping[str, TensorProto]") -> Floats:
-    from onnx import numpy_helper
-
+def _dequantise(node: Message, constants: Mapping[str, Message]) -> Floats:
     name, zero_point = node.input[1], node.input[3]
     scale = constants[name.removesuffix("_quantized") + "_scale"]
-    values, zero, scales = (numpy_helper.to_array(each) for each in (constants[name], constants[zero_point], scale))
+    values, zero, scales = (array_of(each) for each in (constants[name], constants[zero_point], scale))
     weight: Floats = (values.astype(np.float32) - zero.astype(np.float32)) * scales
     return weight
 

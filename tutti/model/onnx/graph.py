@@ -2,22 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tutti.model.light.weights import BLOCK, Int8Matrix
-
-if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto
+from tutti.model.onnx import proto
+from tutti.model.onnx.proto import FLOAT, INT64, Message
 
 Dimensions = Sequence[int | str | None]
 MICROSOFT = "com.microsoft"
 OPSET, IR_VERSION = 20, 9
 FORMAT = b"3"  # of our graphs: changes with what is built from the same weights
 SEVEN_BITS = 63  # the largest integer on each side of zero
-FLOAT = 1  # the number of this type in ONNX
 INT8_PRODUCTS = 4  # ONNX Runtime's accuracy level at which it quantises activations, too
 
 
@@ -25,8 +23,8 @@ class GraphBuilder:
     """Nodes and constants of a graph that is being built."""
 
     def __init__(self) -> None:
-        self._nodes: list[NodeProto] = []
-        self._constants: list[TensorProto] = []
+        self._nodes: list[Message] = []
+        self._constants: list[Message] = []
 
     def serialise(
         self,
@@ -36,32 +34,23 @@ class GraphBuilder:
         integers: Mapping[str, Dimensions] = MappingProxyType({}),
     ) -> bytes:
         """The graph for an inference session; all inputs and outputs are fp32, but the inputs `integers`."""
-        from onnx import TensorProto, helper
-
         given, said = (
-            [helper.make_tensor_value_info(value, TensorProto.FLOAT, shape) for value, shape in each.items()]
-            for each in (inputs, outputs)
+            [proto.value(value, FLOAT, shape) for value, shape in each.items()] for each in (inputs, outputs)
         )
-        given += [helper.make_tensor_value_info(value, TensorProto.INT64, shape) for value, shape in integers.items()]
-        graph = helper.make_graph(self._nodes, name, given, said, self._constants)
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
-        model: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString()
-        return model
+        given += [proto.value(value, INT64, shape) for value, shape in integers.items()]
+        graph = proto.Graph(name=name, node=self._nodes, initializer=self._constants, input=given, output=said)
+        return proto.graph_file(graph, {"": OPSET, MICROSOFT: 1}, IR_VERSION)
 
     def add(self, kind: str, *inputs: str, domain: str = "", output: str = "", **attributes: Any) -> str:
         """Add a node; return the name of its only output."""
-        from onnx import helper
-
         name = output or f"{kind}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(kind, inputs, [name], domain=domain, **attributes))
+        self._nodes.append(proto.node(kind, inputs, [name], domain=domain, **attributes))
         return name
 
     def split(self, x: str, n: int) -> list[str]:
         """Split the channels, or a vector, into equal parts."""
-        from onnx import helper
-
         names = [f"Split_{len(self._nodes)}_{i}" for i in range(n)]
-        self._nodes.append(helper.make_node("Split", [x], names, axis=-1, num_outputs=n))
+        self._nodes.append(proto.node("Split", [x], names, axis=-1, num_outputs=n))
         return names
 
     def steps(self, x: str, start: str, end: str) -> str:
@@ -69,10 +58,8 @@ class GraphBuilder:
         return self.add("Slice", x, start, end, self.integers(1))
 
     def constant(self, value: NDArray[np.generic]) -> str:
-        from onnx import numpy_helper
-
         name = f"constant_{len(self._constants)}"
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        self._constants.append(proto.tensor(np.atleast_1d(value), name))
         return name
 
     def integers(self, *values: int) -> str:

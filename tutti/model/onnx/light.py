@@ -17,7 +17,7 @@ from tutti.model.light.noise import normal, row_seed
 from tutti.model.light.row import TimbreSteering, row_statistics
 from tutti.model.light.signal import CONTEXT_STEPS, HOP, REACH, Spectra
 from tutti.model.light.weights import Weights
-from tutti.model.onnx import split
+from tutti.model.onnx import proto, split
 from tutti.model.onnx.decoder_graph import OUTPUT, decoder_graph
 from tutti.model.onnx.graph import FORMAT
 from tutti.model.onnx.light_graph import DECODED, OUTPUTS, PITCH, RANGES, STYLE, TAPS, TIMBRE, light_graph
@@ -99,9 +99,7 @@ def decoder_path(official: Path) -> Path:
     """The decoder as a graph, next to the part of the official one that holds it."""
 
     def build(bases: Weights) -> bytes:
-        import onnx
-
-        return decoder_graph(onnx.load(official), bases)
+        return decoder_graph(proto.load(official), bases)
 
     return _written(official.parent, f"{official.stem}.light", weights.BASES_PATH, build)
 

@@ -13,6 +13,7 @@ from filelock import FileLock
 
 from tutti.errors import StorageFull, WeightsCorrupt
 from tutti.files import write_file
+from tutti.model.onnx import proto
 from tutti.speech import Frames
 
 READ = "/encoder/bert_encoder/Add_output_0"  # [1, n, 512] what PL-BERT makes of the text; an input of the predictor
@@ -66,24 +67,18 @@ def decoder_inputs(row: Frames) -> dict[str, np.ndarray]:
 
 
 def _split(official: Path, paths: Graphs) -> None:
-    import onnx
-    from google.protobuf.message import DecodeError
-    from onnx.utils import Extractor
-
     try:
-        whole = onnx.load(official)
-        inputs = [value.name for value in whole.graph.input]  # token ids, style, speed
-        outputs = [value.name for value in whole.graph.output]
-        style = inputs[1]
-        extractor = Extractor(whole)
-        for name in (READ, DECODED, WAVE):
-            extractor.value_infos[name] = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
-        reading = extractor.extract_model(inputs[:1], [READ])
-        predicting = extractor.extract_model([*inputs, READ], [FEATURES, F0, ENERGY, DURATIONS])
-        decoding = extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED, WAVE])
-        generating = extractor.extract_model([DECODED, WAVE, style], outputs)
+        whole = proto.load(official)
+        tokens, style, speed = whole.graph.input
+        known = {value.name: value for value in whole.graph.value_info}
+        features, f0, energy, durations = (known[name] for name in (FEATURES, F0, ENERGY, DURATIONS))
+        read, decoded, wave = (proto.value(name, proto.FLOAT, None) for name in (READ, DECODED, WAVE))
+        reading = proto.part_of(whole, [tokens], [read])
+        predicting = proto.part_of(whole, [tokens, style, speed, read], [features, f0, energy, durations])
+        decoding = proto.part_of(whole, [features, f0, energy, style], [decoded, wave])
+        generating = proto.part_of(whole, [decoded, wave, style], whole.graph.output)
         parts = (reading, predicting, decoding, generating)
-    except (DecodeError, IndexError, KeyError, ValueError) as exc:
+    except (proto.DecodeError, IndexError, KeyError, ValueError) as exc:
         raise WeightsCorrupt(f"{official} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
     for path, part in zip(paths, parts, strict=True):
         write_graph(part.SerializeToString(), path)

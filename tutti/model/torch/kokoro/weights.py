@@ -8,19 +8,16 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tutti.errors import MissingExtra, WeightsCorrupt, WeightsUnavailable
+from tutti.errors import WeightsCorrupt, WeightsUnavailable
+from tutti.model.onnx import proto
 from tutti.model.torch.kokoro.acoustic import Acoustic
 from tutti.model.torch.kokoro.convs import pack_weights
 from tutti.model.torch.kokoro.vocoder import Vocoder
-
-if TYPE_CHECKING:
-    import onnx
 
 State = dict[str, Tensor]
 
@@ -95,19 +92,13 @@ def from_checkpoint(parts: Mapping[str, Mapping[str, Tensor]]) -> State:
 def from_onnx(path: Path) -> State:
     """Read the official graph: most tensors keep their names, the rest are named after the node that reads them."""
     try:
-        import onnx
-        from google.protobuf.message import DecodeError
-        from onnx import numpy_helper
-    except ImportError as exc:
-        raise MissingExtra("reading the official file needs the onnx package; run: pip install onnx") from exc
-    try:
-        graph = onnx.load(path).graph
-    except DecodeError as exc:
+        graph = proto.load(path).graph
+    except proto.DecodeError as exc:
         raise WeightsCorrupt(f"{path} is not an ONNX file ({exc}); run: tutti pull --verify") from exc
     tensors = {
-        value.name: torch.from_numpy(numpy_helper.to_array(value).copy())
+        value.name: torch.from_numpy(proto.array_of(value).copy())
         for value in graph.initializer
-        if value.data_type == onnx.TensorProto.FLOAT and not DERIVED.fullmatch(value.name)
+        if value.data_type == proto.FLOAT and not DERIVED.fullmatch(value.name)
     }
     state: State = {}
     used: set[str] = set()
@@ -121,7 +112,7 @@ def from_onnx(path: Path) -> State:
     return state
 
 
-def _named_tensors(nodes: "Iterable[onnx.NodeProto]", tensors: State) -> Iterable[tuple[str, str, Tensor]]:
+def _named_tensors(nodes: Iterable[proto.Message], tensors: State) -> Iterable[tuple[str, str, Tensor]]:
     """(our name, the file's name, tensor) for each tensor at each node that reads it."""
     nodes = list(nodes)
     bias_after = {value: name for node in nodes if node.op_type == "Add" for name in node.input if name in tensors
