@@ -1,6 +1,6 @@
 """Run the code of docs/integrations with the real clients, each in its own environment, against a real server.
 
-    python -m scripts.test_clients [--url http://host:8880] [--only livekit] [--update]
+    python -m scripts.test_clients [--url http://host:8880] [--only livekit] [--update] [--livekit-agents REPOSITORY]
 
 The code of every page is run unchanged; with a long text while the model is held, if the client streams; and with a
 name that does not exist. The exit code is 1 if a check fails. Without --url a server with the tone model is started.
@@ -18,12 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
+import wave
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.recogniser_helper import recognise, word_error_rate
 from tests.third_party.packages import Unreachable, base_python, npm, pip, version
 from tests.third_party.process import ROOT, tone_server
 from tests.wires import own_speech
@@ -34,6 +39,7 @@ TEXT = "All voices, one pass."
 LONG = "The old bridge stands still under the water tonight and runs deep. " * 20
 TIMEOUT_S = 180
 PROGRAM_S = 600
+MOST_WORDS_WRONG = 0.2
 PROGRAM_FILES = ROOT / "tests" / "third_party" / "programs"
 COLUMNS = ("client", "version", "checked", "result", "seconds")
 
@@ -83,10 +89,15 @@ class Program:
 
     file: str
     packages: tuple[str, ...]
+    is_of_livekit: bool = False  # it runs the tests of their repository
 
     @property
     def name(self) -> str:
         return self.file.partition(".")[0].replace("_", "-")
+
+    @property
+    def is_node(self) -> bool:
+        return self.file.endswith(".mjs")
 
 
 CLIENTS = (
@@ -106,8 +117,12 @@ CLIENTS = (
 
 
 SERVICES = ("elevenlabs", "cartesia", "deepgram")
+LIVEKIT = tuple(f"livekit-plugins-{name}>=1.8,<2" for name in (*SERVICES, "azure"))
+LIVEKIT_AGENTS = "https://github.com/livekit/agents"
+TEST_PACKAGES = ("jiwer>=4,<5", "pytest>=8,<10", "pytest-asyncio>=1,<2", "python-dotenv", "requests", "tiktoken")
 PROGRAMS = (
-    Program("livekit_services.py", tuple(f"livekit-plugins-{name}>=1.8,<2" for name in (*SERVICES, "azure"))),
+    Program("livekit_services.py", LIVEKIT),
+    Program("livekit_tests.py", (*LIVEKIT, *TEST_PACKAGES), is_of_livekit=True),
     Program("pipecat_services.py", ("pipecat-ai[cartesia,deepgram,elevenlabs]>=1.14,<2",)),
     Program("sdk_python.py", ("elevenlabs>=2.50,<3", "cartesia>=4.2,<5", "deepgram-sdk>=7.16,<8")),
     Program("sdk_node.mjs", ("@elevenlabs/elevenlabs-js@2", "@cartesia/cartesia-js@4", "@deepgram/sdk@5", "ws@8")),
@@ -124,6 +139,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", help="use a running server; default: start one with the tone model")
     parser.add_argument("--wyoming-port", type=int, help="its Wyoming port")
+    parser.add_argument("--livekit-agents", default=LIVEKIT_AGENTS, help="where git gets LiveKit's own tests")
     parser.add_argument("--only", action="append", help="only this page; may be repeated")
     parser.add_argument("--update", action="store_true", help="write the table into docs/integrations/README.md")
     arguments = parser.parse_args()
@@ -135,7 +151,7 @@ def main() -> int:
                 print(*rows[-1].cells(), sep=" | ", flush=True)
         for program in PROGRAMS:
             if not arguments.only or program.name in arguments.only:
-                rows.append(check_program(program, target))
+                rows.append(check_program(program, target, arguments.livekit_agents))
                 print(*rows[-1].cells(), sep=" | ", flush=True)
     lines = (COLUMNS, ("---",) * 5, *(row.cells() for row in rows))
     table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
@@ -177,33 +193,20 @@ def check_client(client: Client, target: Target) -> Row:
     return Row(client.page, installed, ", ".join(checked) or "-", result, time.monotonic() - started)
 
 
-def check_program(program: Program, target: Target) -> Row:
+def check_program(program: Program, target: Target, livekit_agents: str) -> Row:
     """Run a program with its packages; it checks the services of other companies against our own socket."""
     started, checked, installed = time.monotonic(), list[str](), "-"
     try:
-        is_node = program.file.endswith(".mjs")
-        if is_node and shutil.which("npm") is None:
+        if program.is_node and shutil.which("npm") is None:
             raise NotInstalled("npm is not installed")
-        folder = npm(*program.packages) if is_node else pip(*program.packages)
+        folder = npm(*program.packages) if program.is_node else pip(*program.packages)
         installed = version(folder, re.split(r"[<>=\[]|(?<!^)@", program.packages[0])[0])
         started = time.monotonic()
-        file = PROGRAM_FILES / program.file
-        if is_node:  # it looks for packages beside the file
-            file = Path(shutil.copy(file, folder))
-        env = {"OWN": json.dumps(own_speech_of(target.url)), "TONE_PID": str(target.pid or 0)}
-        env = {**os.environ, **env, "PYTHONPATH": str(folder)}
-        command = ["node" if is_node else base_python(), str(file), target.url]
-        done = subprocess.run(
-            command,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=PROGRAM_S,
-            check=False,
-        )
+        with tempfile.TemporaryDirectory() as scratch:
+            done, misheard = run_program(program, folder, target, livekit_agents, Path(scratch))
         lines = [line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line]
         checked = [name for result, name in lines if result == "ok"]
-        failed = [name for result, name in lines if result == "failed"]
+        failed = [name for result, name in lines if result == "failed"] + misheard
         if failed or not checked or done.returncode:
             raise AssertionError("; ".join(failed) or done.stderr[-300:])
         result = "ok"
@@ -212,6 +215,53 @@ def check_program(program: Program, target: Target) -> Row:
     except Exception as error:  # noqa: BLE001
         result = f"FAILED: {' '.join(str(error).split())[-300:]}"
     return Row(program.name, installed, ", ".join(checked) or "-", result, time.monotonic() - started)
+
+
+def run_program(
+    program: Program, packages: Path, target: Target, livekit_agents: str, scratch: Path
+) -> tuple["subprocess.CompletedProcess[str]", list[str]]:
+    """Return what it printed, and what a recogniser misheard if the server has a voice."""
+    file, interpreter = PROGRAM_FILES / program.file, base_python()
+    if program.is_node:  # it looks for packages beside the file
+        file, interpreter = Path(shutil.copy(file, packages)), "node"
+    (heard := scratch / "heard").mkdir()
+    tests = [str(livekit_tests(livekit_agents, scratch / "agents"))] if program.is_of_livekit else []
+    env = {"OWN": json.dumps(own_speech_of(target.url)), "TONE_PID": str(target.pid or 0), "HEARD": str(heard)}
+    done = subprocess.run(
+        [interpreter, str(file), target.url, *tests],
+        env={**os.environ, **env, "PYTHONPATH": str(packages)},
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_S,
+        check=False,
+    )
+    return done, misheard_texts(heard) if target.pid is None else []
+
+
+def livekit_tests(repository: str, folder: Path) -> Path:
+    """Return the tests of LiveKit's repository; they are in none of its packages."""
+    git = ["git", "clone", "--quiet", "--depth", "1", "--filter=blob:none", "--no-checkout", repository, str(folder)]
+    for command in (git, ["git", "-C", str(folder), "checkout", "--quiet", "HEAD", "--", "tests"]):
+        if shutil.which("git") is None or subprocess.run(command, capture_output=True, check=False).returncode:
+            raise NotInstalled(f"git cannot clone {repository}")
+    return folder / "tests"
+
+
+def misheard_texts(folder: Path) -> list[str]:
+    """Let a recogniser hear what a server with a voice said; LiveKit's limit for wrong words."""
+    misheard = []
+    for audio in sorted(folder.glob("*.wav")):
+        text = audio.with_suffix(".txt").read_text()
+        heard = recognise(*read_wave(audio))
+        if (rate := word_error_rate(text, heard)) > MOST_WORDS_WRONG:
+            misheard.append(f"{rate:.0%} of words wrong: {heard}")
+    return misheard
+
+
+def read_wave(path: Path) -> tuple[NDArray[np.float32], int]:
+    with wave.open(str(path)) as audio:
+        samples = np.frombuffer(audio.readframes(audio.getnframes()), np.int16)
+        return samples.astype(np.float32) / 32_768, audio.getframerate()
 
 
 def own_speech_of(url: str) -> dict[str, object]:
