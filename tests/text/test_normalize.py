@@ -61,6 +61,49 @@ def test_figures_are_spelled_out(code: str, text: str, spelled: str) -> None:
     assert words(text, code) == spelled
 
 
+@pytest.mark.parametrize(
+    ("code", "text", "spelled"),
+    [
+        ("fr", "Louis XIV et Napoléon III", "Louis quatorze et Napoléon trois"),
+        ("fr", "le XXIe siècle, le XIXe, François Ier", "le vingt et unième siècle, le dix-neuvième, François premier"),
+        ("fr", "env. 30, p. 12, c.-à-d. ici", "environ trente, page douze, c'est-à-dire ici"),
+        ("fr", "Le livre de Ve", "Le livre de cinquième"),
+        ("es", "EE. UU. y EE.UU.", "Estados Unidos y Estados Unidos."),
+        ("es", "n.º 12, C/ Mayor", "número doce, calle Mayor"),
+        ("es", "el ADN de Felipe VI y Alfonso XIII", "el a de ene de Felipe sexto y Alfonso trece"),
+        ("es", "en 2020 ha ganado 5 ha", "en dos mil veinte ha ganado cinco hectáreas"),
+        ("pt-br", "Ligue (11) 91234-5678", "Ligue um um, nove um dois três quatro, cinco seis sete oito"),
+        ("pt-br", "CEP 01310-100", "cep zero um três um zero, um zero zero"),
+        ("pt-br", "R. das Flores, aprox. 3", "rua das Flores, aproximadamente três"),
+        ("it", "il dott. Rossi, P.zza Dante, ca. 3", "il dottor Rossi, piazza Dante, circa tre"),
+        ("hi", "₹12.5 लाख", "बारह दशमलव पाँच लाख रुपये"),
+        ("hi", "+91 98765 43210", "प्लस नौ एक, नौ आठ सात छह पाँच, चार तीन दो एक शून्य"),
+    ],
+)
+def test_numerals_abbreviations_and_telephones_follow_the_language(code: str, text: str, spelled: str) -> None:
+    assert words(text, code) == spelled
+
+
+@pytest.mark.parametrize(
+    ("code", "dot", "slash"),
+    [
+        ("es", "punto", "barra"),
+        ("fr", "point", "slash"),
+        ("it", "punto", "barra"),
+        ("pt-br", "ponto", "barra"),
+        ("hi", "डॉट", "स्लैश"),
+    ],
+)
+def test_addresses_are_spelled_in_the_words_of_the_language(code: str, dot: str, slash: str) -> None:
+    assert words("https://ejemplo.com/ayuda", code) == f"ejemplo {dot} com {slash} ayuda"
+    assert f" {dot} com" in words("a: info@ejemplo.com", code)
+
+
+@pytest.mark.parametrize("code", ["es", "fr", "it", "pt-br"])
+def test_grouped_numbers_of_four_groups_are_no_address(code: str) -> None:
+    assert words("1.234.567.890", code) == cardinal(1_234_567_890, code)
+
+
 @pytest.mark.parametrize("code", CODES)
 def test_the_words_of_a_figure_have_its_source(code: str) -> None:
     aligned = normalize(AlignedText.of("a 1234 b", 100), code)

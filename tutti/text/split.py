@@ -73,9 +73,12 @@ def _words(text: str) -> frozenset[str]:
 # A name follows these; after other abbreviations only the next word tells whether the sentence ends.
 _TITLES = _words(
     "mr mrs ms mx dr prof st ste sen rep gen gov col lt sgt capt cmdr maj adm pvt cpl rev hon fr pres supt messrs mme "
-    "smt mlle mt ft sr sra srta dra dña ud uds sig dott ing avv prof.ssa mons pe"
+    "डॉ प्रो पं स्व ee rr jj cc ff lic arq gral cnel avda pza plza ctra apdo dña mtro mons card p.zza v.le c.so l.go "
+    "dott.ssa sig.ra smt mlle mt ft sr sra srta dra dña ud uds sig dott ing avv prof.ssa mons pe"
 )
 _BEFORE_NUMBER = _words(
+    "ene feb abr jun jul oct nov sept ago dic janv févr fevr avr juil déc gen genn magg mag giu lug lugl sett ott "
+    "fev mai set out dez lun mar mer jeu ven sam dim mié jue vie sáb gio seg ter qua qui sex पृ सं नं क्र रु "
     "no nos rs exp nr núm num vol ch chap fig figs eq sec sect art p pp pg pág par app ext op cit ver"
 )
 _BEFORE_NUMBER |= _words(  # books of the Bible

@@ -32,6 +32,7 @@ _SAFE_MARKS = " '@&+=%$€£#°"
 _UNSAFE = re.compile(rf"[^A-Za-z0-9À-ÖØ-öø-ɏ\u0300-\u036f{_SAFE_MARKS}-]")
 _UNSAFE_HINDI = re.compile(rf"[^A-Za-z0-9\u0900-\u0963\u0966-\u096f{_SAFE_MARKS}]")
 _SCRIPT_CHANGE = re.compile(r"(?<=[!-~€£°])(?=[\u0900-\u096f])|(?<=[\u0900-\u096f])(?=[!-~€£°])")
+_NASAL_BEFORE_LIP = re.compile("ं(?=[पफबभम])")  # मुंबई: espeak drops the syllable behind a nasal vowel
 _ACCENTED = re.compile(r"[À-ɏ]")
 _LONG_WORD = re.compile(rf"\S{{{_MAX_WORD}}}")
 _LANGUAGE_FLAG = re.compile(r"\([^()]*\)")
@@ -78,6 +79,7 @@ def sanitize(text: str, voice: str) -> str:
     """Replace by spaces what espeak cannot take."""
     if voice != VOICES["hi"]:
         return _UNSAFE.sub(" ", text)
+    text = _NASAL_BEFORE_LIP.sub("म्", text)
     text = _ACCENTED.sub(lambda letter: unicodedata.normalize("NFD", letter[0])[0], text)
     return _SCRIPT_CHANGE.sub(" ", _UNSAFE_HINDI.sub(" ", text))
 

@@ -37,4 +37,4 @@ def normalize(aligned: AlignedText, code: str, options: Normalization = ALL_ON) 
         case _:
             from tutti.text.normalize import european
 
-            return european.normalize(aligned.sub(_DANDA, ".") if code == "hi" else aligned, code)
+            return european.normalize(aligned.sub(_DANDA, ".") if code == "hi" else aligned, code, options)

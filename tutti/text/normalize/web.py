@@ -1,6 +1,7 @@
 """Web addresses, file names, versions and handles, spoken sign by sign."""
 
 import re
+from collections.abc import Callable
 
 from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize import numbers
@@ -88,9 +89,7 @@ _SPELLED_OUT = frozenset(
 def expand(aligned: AlignedText, options: Normalization = ALL_ON) -> AlignedText:
     """Spell out addresses, names of files and hosts, and versions."""
     if _ANY_ADDRESS_SIGN.search(aligned.text):
-        rules = [_EMAIL] if options.email_normalization else []
-        for rule in rules + (_ADDRESSES if options.url_normalization else []):
-            aligned = aligned.sub(rule, lambda match: spell_address(match[0]))
+        aligned = expand_addresses(aligned, spell_address, options)
         aligned = aligned.sub(_IPV6, _ipv6) if "::" in aligned.text else aligned
         aligned = aligned.sub(_WIRELESS, _wireless).sub(_SUBJECT, lambda _: {"re": "Ree"})
         aligned = aligned.sub(_ANY_MINOR, lambda match: {"n": numbers.code(match["n"]), "dot": " point ", "x": "X"})
@@ -102,11 +101,27 @@ def expand(aligned: AlignedText, options: Normalization = ALL_ON) -> AlignedText
     return aligned.sub(_HANDLE, "at ").sub(_HASHTAG, "hashtag ").sub(_NUMBER_SIGN, "number ")
 
 
+def expand_addresses(
+    aligned: AlignedText, spell: Callable[[str], str | None], options: Normalization = ALL_ON
+) -> AlignedText:
+    """Replace e-mail addresses, URLs, paths and names of files and hosts by what `spell` makes of them."""
+    if not _ANY_ADDRESS_SIGN.search(aligned.text):
+        return aligned
+    rules = [_EMAIL] if options.email_normalization else []
+    for rule in rules + (_ADDRESSES if options.url_normalization else []):
+        aligned = aligned.sub(rule, lambda match: spell(match[0]))
+    return aligned
+
+
+def pieces(address: str) -> list[str]:
+    """Return the words, numbers and signs of an address without its scheme."""
+    _, scheme, rest = address.partition("://")
+    return _PIECE.findall(rest if scheme else address)
+
+
 def spell_address(address: str) -> str:
     """Return an address with every sign by its name, without the scheme."""
-    _, scheme, rest = address.partition("://")
-    words = [_piece(piece) for piece in _PIECE.findall(rest if scheme else address)]
-    return " ".join(word for word in words if word) or "slash"
+    return " ".join(word for word in map(_piece, pieces(address)) if word) or "slash"
 
 
 def _piece(piece: str) -> str:

@@ -1,0 +1,272 @@
+"""Numbers, ordinals, money and units, and the symbols that are left."""
+
+import re
+import unicodedata
+from functools import cache
+
+from tutti.text.aligned_text import AlignedText
+from tutti.text.normalize.cardinals import LIMIT, cardinal, digits
+from tutti.text.normalize.locales import find_locale
+from tutti.text.normalize.locales.locale import Locale
+
+# An atomic group: a number matches completely or not at all, so that a long one takes linear time.
+_NUMBER = r"(?>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d{1,9})?|\d+(?:[.,]\d+)*)"
+_FRACTION = re.compile(r"(?<![\d/.,])(\d{1,4})/(\d{1,4})(?![\d/]|[.,]\d)")
+_FRACTION_SIGN = re.compile(r"(?<=\d)[¼½¾⅓⅔]")
+_SLASH = re.compile(r"\s?/+\s?")  # y/o
+_VOWELS = "aeiouéèêAEIOUÉ"
+
+
+def expand_fractions(aligned: AlignedText, locale: Locale) -> AlignedText:
+    """Write fractions in words."""
+    if "/" in aligned.text:
+        aligned = aligned.sub(_FRACTION, lambda match: _fraction(match[1], match[2], locale))
+    return aligned.sub(_FRACTION_SIGN, lambda match: " " + match[0])
+
+
+def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
+    """Write every number with its currency, unit or ending in words."""
+    return aligned.sub(_figure(locale.code), lambda match: _expand_figure(match, locale))
+
+
+def expand_symbols(aligned: AlignedText, locale: Locale) -> AlignedText:
+    """Write the symbols and digits that are left in words."""
+    aligned = aligned.sub(_remaining(locale.code), lambda match: f" {_symbol(match[0], locale)} ")
+    return aligned.sub(_SLASH, " ") if "/" in aligned.text else aligned
+
+
+def year(n: int, locale: Locale) -> str:
+    """Return a year in words; Hindi counts the centuries before 2000 in hundreds."""
+    if locale.code != "hi" or not 1100 <= n < 2000:
+        return cardinal(n, locale.code)
+    hundreds, rest = divmod(n, 100)
+    return f"{cardinal(hundreds, 'hi')} सौ" + (f" {cardinal(rest, 'hi')}" if rest else "")
+
+
+def ordinal(n: int, mark: str, locale: Locale) -> str:
+    """Return an ordinal in words, in the gender and the form of what is written behind its figure."""
+    mark = mark.strip(".")
+    feminine = mark.endswith(locale.feminine_marks)
+    word = _masculine_ordinal(n, locale)
+    match locale.code:
+        case "fr":
+            if n == 1:
+                return "première" if feminine else "premier"
+            return ("seconde" if feminine else "second") if n == 2 and mark.startswith("n") else word
+        case "hi":
+            return _hindi_ordinal(word, mark, feminine)
+    if mark == "er":
+        return re.sub(r"(primer|tercer)o$", r"\1", word)
+    return re.sub(r"o\b", "a", word) if feminine else word
+
+
+def _masculine_ordinal(n: int, locale: Locale) -> str:
+    if 1 <= n <= len(locale.ordinals):
+        return locale.ordinals[n - 1]
+    words = cardinal(n, locale.code)
+    match locale.code:
+        case "fr":
+            stem = re.sub(r"(?<=cin)q$", "qu", re.sub(r"(?<=neu)f$", "v", re.sub(r"(?<=[tn])s$", "", words)))
+            return stem.removesuffix("e") + "ième"
+        case "it":
+            return (words.replace("é", "e") if words.endswith(("tré", "sei")) else words[:-1]) + "esimo"
+        case "hi":
+            return words + "वाँ"
+    tens, ones = divmod(n, 10)
+    if not locale.tens_ordinals or not 0 < tens <= len(locale.tens_ordinals):
+        return words
+    return locale.tens_ordinals[tens - 1] + (f" {locale.ordinals[ones - 1]}" if ones else "")
+
+
+def _hindi_ordinal(word: str, mark: str, feminine: bool) -> str:
+    if mark == "वें":
+        return re.sub(r"(?:वाँ|ा)$", lambda ending: "वें" if ending[0] == "वाँ" else "े", word)
+    return re.sub(r"ाँ$", "ीं", re.sub(r"ा$", "ी", word)) if feminine else word
+
+
+@cache
+def _figure(code: str) -> re.Pattern[str]:
+    locale = find_locale(code)
+    money, scale = _alternatives(locale.money), _alternatives(locale.scales)
+    units = "|".join(
+        re.escape(unit) + (r"(?=[.,;:)]|\s?$|\sd[ei]\b)" if unit == "ha" else "")  # also a form of "to have"
+        for unit in sorted(locale.units, key=len, reverse=True)
+    )
+    return re.compile(
+        rf"(?:(?P<pre>(?<!\w)(?:{money}))\s?)?(?P<sign>(?<![\w)])-|[+±]\s?|−)?(?P<number>{_NUMBER})"
+        rf"(?:(?P<ordinal>{locale.ordinal_marks})(?![\w])"
+        rf"|\s?(?P<unit>{units})(?P<power>[²³]|(?<=m)[23])?(?![\w'²³])(?:/(?P<per_unit>[^\W\d_°]{{1,9}}[²³]?)(?!\w))?"
+        rf"|(?:\s?(?P<scale>{scale})(?!\w)|\s?(?P<letter>[kM])(?=\s?(?:{money})))?"
+        rf"(?:\s?(?P<post>{money})(?!\w))?(?:(?<=\S)/\s?(?P<per>(?:[^\W\d_]|[\u0900-\u0963]){{2,12}})(?!\w))?)"
+        rf"(?P<next>\s(?=(?P<noun>[^\W\d_]+)))?"
+    )
+
+
+def _alternatives(names: object) -> str:
+    return "|".join(map(re.escape, sorted(names, key=len, reverse=True)))  # type: ignore[call-overload]
+
+
+def _expand_figure(match: re.Match[str], locale: Locale) -> str:
+    """Return the figure in words, separated from letters that touch it ("H2O")."""
+    before = match.string[max(0, match.start() - 1) : match.start()]
+    after = match.string[match.end() : match.end() + 1]
+    words = _figure_words(match, locale)
+    return (" " if before.isalnum() else "") + words + (" " if after.isalnum() and not words.endswith(" ") else "")
+
+
+def _figure_words(match: re.Match[str], locale: Locale) -> str:
+    text = re.sub(r"\s", "", match["number"])
+    signs = {"-": locale.minus, "−": locale.minus, "+": locale.plus, "±": locale.plus_minus}
+    sign = f"{signs[match['sign'].strip()]} " if match["sign"] else ""
+    tail = match["next"] or ""
+    if match["ordinal"] and text.isdecimal() and len(text) < 7:
+        return ordinal(int(text), match["ordinal"], locale) + tail
+    if money := match["pre"] or match["post"]:
+        return sign + _money(text, money, match, locale) + _per(match["per"], locale) + tail
+    if match["unit"]:
+        return sign + _measure(text, match, locale) + tail
+    if match["scale"]:
+        singular, plural = locale.scales[match["scale"]]
+        name = (
+            match["scale"] if match["scale"].isalpha() and len(match["scale"]) > 3 else _plural(text, singular, plural)
+        )
+        return f"{sign}{_number(text, locale, counts=True)} {name}{_per(match['per'], locale)}{tail}"
+    noun = (match["noun"] or "").lower()
+    is_year = text.isdecimal() and 1100 <= int(text[:5]) <= 2100
+    if is_year and locale.code == "hi":
+        return sign + year(int(text), locale) + _per(match["per"], locale) + tail
+    counts = len(noun) > 2 and not is_year and noun not in locale.no_nouns
+    feminine = counts and _is_feminine(noun, locale)
+    return sign + _number(text, locale, feminine=feminine, counts=counts) + _per(match["per"], locale) + tail
+
+
+def _is_feminine(noun: str, locale: Locale) -> bool:
+    """Guess the gender from the ending, but for the nouns that are listed."""
+    if noun in locale.masculine_nouns:
+        return False
+    return (
+        noun in locale.feminine_nouns
+        or noun.removesuffix("s") in locale.feminine_nouns
+        or (bool(locale.feminine_endings) and noun.endswith(locale.feminine_endings))
+    )
+
+
+def _number(text: str, locale: Locale, *, feminine: bool = False, counts: bool = False) -> str:
+    """Return a figure with separators in words; `counts` if a noun follows ("un gato", not "uno gato")."""
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?", text) and locale.code != "hi":
+        text = text.replace(".", "")
+    elif re.fullmatch(r"\d{1,3}(?:,\d{3}){2,}(?:\.\d+)?|\d{1,3},\d{3}\.\d+|\d{1,3},000", text) or (
+        locale.code == "hi" and re.fullmatch(r"\d{1,3}(?:,\d{2,3})+(?:\.\d+)?", text)
+    ):
+        text = text.replace(",", "")
+    parts = re.split(r"[.,]", text)
+    if len(parts) > 2:
+        return f" {locale.dot} ".join(_whole(part, locale) for part in parts)
+    if len(parts) == 2:
+        point = locale.dot if "." in text and locale.code != "hi" else locale.point
+        return f"{_whole(parts[0], locale)} {point} {_decimals(parts[1], locale)}"
+    words = _whole(text, locale, feminine=feminine and counts)
+    if counts and locale.code in ("es", "it"):  # "un gato", "veintiún gatos"
+        words = re.sub(r"\buno$", "un", words.replace("veintiuno", "veintiún"))
+    return words
+
+
+def _whole(text: str, locale: Locale, *, feminine: bool = False) -> str:
+    if len(text) > 15 or (len(text) > 1 and text[0] == "0") or int(text) >= LIMIT:
+        return digits(text, locale.code)
+    return cardinal(int(text), locale.code, feminine=feminine)
+
+
+def _decimals(text: str, locale: Locale) -> str:
+    if locale.code == "hi" or len(text) > 3 or (len(text) > 1 and text[0] == "0"):
+        return digits(text, locale.code)
+    return cardinal(int(text), locale.code)
+
+
+def _plural(text: str, singular: str, plural: str) -> str:
+    """Return the singular for one."""
+    return singular if text == "1" else plural
+
+
+def _money(text: str, sign: str, match: re.Match[str], locale: Locale) -> str:
+    (singular, plural), (small, smalls) = locale.money[sign]
+    feminine = sign in locale.feminine_units
+    if scale := match["scale"] or match["letter"]:
+        if scale not in locale.scales:
+            return f"{_number(text, locale, counts=True)} mil {plural}"
+        name = _plural(text, *locale.scales[scale])
+        return f"{_number(text, locale, counts=True)} {_of_money(name, plural, locale)}"
+    cents = re.fullmatch(r"(\d+|\d{1,3}(?:[.,]\d{2,3})+)[.,](\d{2})", text)
+    whole = cents[1] if cents else text
+    words = _number(whole, locale, feminine=feminine, counts=True)
+    words = _of_money(words, _plural(whole, singular, plural), locale)
+    if not cents or cents[2] == "00":
+        return words
+    rest = f"{_number(str(int(cents[2])), locale, counts=True)} {_plural(str(int(cents[2])), small, smalls)}"
+    if whole == "0":
+        return rest
+    return f"{words} {locale.money_joint} {rest}".replace("  ", " ")
+
+
+_MILLIONS = re.compile(r"(?:ill(?:ón|ones|ions?|iards?)|ili(?:one|oni|ard[oi])|lh(?:ão|ões))$")
+
+
+def _of_money(words: str, name: str, locale: Locale) -> str:
+    """Join a number and its money: "un millón de euros", "un million d'euros"."""
+    if not _MILLIONS.search(words):
+        return f"{words} {name}"
+    if locale.of_money.endswith("'"):
+        return f"{words} d'{name}" if name[0] in _VOWELS else f"{words} de {name}"
+    return f"{words} {locale.of_money} {name}"
+
+
+def _measure(text: str, match: re.Match[str], locale: Locale) -> str:
+    unit, power = match["unit"], match["power"]
+    is_one = text == "1"
+    words = locale.units[unit][not is_one]
+    if power:
+        words = f"{words} {(locale.cubed if power in '³3' else locale.squared)[not is_one]}"
+        if locale.code == "hi":
+            words = f"{(locale.cubed if power in '³3' else locale.squared)[0]} {locale.units[unit][0]}"
+    number = _number(text, locale, feminine=unit in locale.feminine_units, counts=unit not in "%‰")
+    return f"{number} {words}{_per(match['per_unit'], locale)}"
+
+
+def _per(unit: str | None, locale: Locale) -> str:
+    """Return what stands behind a slash: "por hora", "al mese"."""
+    if not unit:
+        return ""
+    base, power = (unit[:-1], unit[-1]) if unit[-1] in "²³" else (unit, "")
+    name = locale.units[base][0] if base in locale.units else base
+    name += f" {(locale.cubed if power == '³' else locale.squared)[0]}" if power else ""
+    if locale.per == "al" and name[0] in _VOWELS:
+        return f" all'{name}"
+    return f" {locale.per} {name}"
+
+
+def _fraction(top: str, bottom: str, locale: Locale) -> str:
+    if words := locale.fractions.get(f"{top}/{bottom}"):
+        return words
+    return f"{_whole(top, locale)} {locale.fraction_joint} {_whole(bottom, locale)}"
+
+
+@cache
+def _remaining(code: str) -> re.Pattern[str]:
+    locale = find_locale(code)
+    symbols = "".join(locale.symbols) + "".join(sign for sign in locale.money if len(sign) == 1)
+    return re.compile(rf"[{re.escape(symbols)}%+±\d¹²³⁰-⁹₀-₉¼½¾⅓⅔]")
+
+
+def _symbol(symbol: str, locale: Locale) -> str:
+    if symbol in locale.symbols:
+        return locale.symbols[symbol]
+    if symbol in locale.money:
+        return locale.money[symbol][0][1]
+    if name := {"%": locale.units["%"][0], "+": locale.plus, "±": locale.plus_minus}.get(symbol):
+        return name
+    value = unicodedata.numeric(symbol, -1.0)
+    if value in (0.25, 0.5, 0.75) or (value > 0 and value != int(value)):
+        return locale.fractions.get(
+            {0.25: "1/4", 0.5: "1/2", 0.75: "3/4"}.get(value, "1/3" if value < 0.5 else "2/3"), ""
+        )
+    return cardinal(int(value), locale.code) if value >= 0 else symbol
