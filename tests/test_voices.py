@@ -123,3 +123,18 @@ def test_a_missing_file_says_what_to_run(tmp_path: Path) -> None:
 def test_a_hint_names_voices_that_are_spelled_alike(wrong: str, hint: str) -> None:
     with pytest.raises(UnknownVoice, match=re.escape(hint)):
         parse_blend(wrong)
+
+
+def test_similar_voices_are_those_with_similar_styles(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    for name in NAMES:
+        rng.normal(size=(510, 256)).astype("<f4").tofile(tmp_path / f"{name}.bin")
+    (tmp_path / "own").mkdir()
+    near = np.fromfile(tmp_path / "af_sky.bin", "<f4").reshape(510, 256) * 1.1
+    np.save(tmp_path / "own" / "kira.npy", near)
+    voices = Voices(tmp_path, tmp_path / "own")
+    alike = voices.similar("af_sky")
+    assert {name for name, _ in alike} == {*NAMES, "kira"} - {"af_sky"}
+    assert alike[0][0] == "kira"
+    assert alike[0][1] > 0.9 > alike[1][1]
+    assert voices.similar("kira")[0][0] == "af_sky"

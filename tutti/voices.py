@@ -21,7 +21,7 @@ from tutti.errors import (
     WeightsUnavailable,
     did_you_mean,
 )
-from tutti.own_voices import Addition, OwnVoice, OwnVoices, has_prefix
+from tutti.own_voices import MAX_DIGESTS, Addition, OwnVoice, OwnVoices, has_prefix
 from tutti.speech import MAX_PHONEMES, STYLE_SIZE
 from tutti.text.language import find_language
 
@@ -173,6 +173,8 @@ class Voices:
         self._table = lru_cache(maxsize=None)(self._read)
         self._cached_blend = lru_cache(maxsize=64)(self._blend)
         self.own = OwnVoices(own, taken=OFFICIAL)
+        self._mean = lru_cache(maxsize=None)(lambda name: self._table(name).mean(axis=0))
+        self._own_mean = lru_cache(MAX_DIGESTS)(lambda voice: self.own.table(voice).mean(axis=0))
         self._caller = ""  # sees only what all may use
 
     @classmethod
@@ -241,6 +243,18 @@ class Voices:
         half = STYLE_SIZE // 2
         prosody = self._find(style).table[:, half:]
         return Voice(f"{voice.name}/{style}", np.hstack((voice.table[:, :half], prosody)), voice.language)
+
+    def similar(self, name: str) -> list[tuple[str, float]]:
+        """Return the other voices and their likeness, from -1 to 1, the most alike first: the angle of mean styles."""
+        own = self._own_voices()
+        means = {each: self._own_mean(own[each]) if each in own else self._mean(each) for each in (*OFFICIAL, *own)}
+        centre = np.mean([means[each] for each in OFFICIAL], axis=0)
+        turned = {each: mean - centre for each, mean in means.items()}
+        lengths = {each: float(np.linalg.norm(vector)) or 1.0 for each, vector in turned.items()}
+        likeness = {
+            each: float(turned[name] @ vector) / lengths[name] / lengths[each] for each, vector in turned.items()
+        }
+        return sorted(((each, value) for each, value in likeness.items() if each != name), key=lambda pair: -pair[1])
 
     def hashes(self, expressions: Iterable[str]) -> dict[str, str]:
         """Return what own voices in these names and blends are made of: audio made with them changes with it."""

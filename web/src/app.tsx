@@ -9,7 +9,9 @@ import { KeyDialog } from "./key-dialog";
 import { PlayerBar } from "./player-bar";
 import { parseLink } from "./request";
 import { key, keyDialog } from "./server";
+import { isVoiceFile, voiceFile } from "./speak/own-voices";
 import { SpeakView } from "./speak/view";
+import { VoiceDialog } from "./speak/voice-dialog";
 import { request } from "./state";
 import { theme, toggleTheme } from "./theme";
 
@@ -38,12 +40,14 @@ function onHashChange(): void {
   }
 }
 
-/** A file that is dropped anywhere becomes an audiobook. */
+/** A file that is dropped anywhere becomes an audiobook, the file of a voice a voice. */
 function onDrop(event: DragEvent): void {
   if (!event.dataTransfer?.files.length) return;
   event.preventDefault();
-  addFile(event.dataTransfer.files[0]!);
-  location.hash = "#books";
+  const file = event.dataTransfer.files[0]!;
+  if (isVoiceFile(file)) voiceFile.value = file;
+  else addFile(file);
+  location.hash = isVoiceFile(file) ? "#speak" : "#books";
 }
 
 export function App() {
@@ -113,6 +117,7 @@ export function App() {
       </main>
       <PlayerBar />
       <KeyDialog />
+      <VoiceDialog />
     </>
   );
 }

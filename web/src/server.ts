@@ -10,6 +10,8 @@ export interface Voice {
   grade: string;
   description?: string;
   needs?: string | null; // what must be installed on the server before it can speak
+  access?: "private" | "shared"; // of an own voice
+  yours?: boolean; // whether this key may delete it
 }
 
 /** An error response, with the server's message. */
@@ -124,6 +126,12 @@ async function serverError(response: Response): Promise<ServerError> {
 export async function fetchModels(): Promise<string[]> {
   const { data } = (await (await get("/v1/models")).json()) as { data: { id: string }[] };
   return data.map(({ id }) => id).filter((id) => !/^(tts|gpt)-/.test(id));
+}
+
+/** The other voices, the most alike first. */
+export async function fetchSimilar(id: string): Promise<string[]> {
+  const { data } = (await (await get(`/v1/audio/voices/${id}/similar`)).json()) as { data: { id: string }[] };
+  return data.map((voice) => voice.id);
 }
 
 export async function fetchVoices(): Promise<{ voices: Voice[]; default_voice: string }> {

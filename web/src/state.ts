@@ -1,5 +1,5 @@
 // State of the Speak view: the current request, the clips made of requests, and the clip on screen.
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { MAX_VOICES, parseBlend, writeBlend } from "./blend";
 import { Clip, toFloats } from "./clip";
 import { removeClip, restoreClips, storeClip } from "./history-store";
@@ -37,6 +37,11 @@ export async function loadVoices(): Promise<void> {
   } catch (error) {
     fail(error, () => void loadVoices());
   }
+}
+
+/** Read the list of voices again, after one was added or deleted. */
+export async function refreshVoices(): Promise<void> {
+  voices.value = (await fetchVoices()).voices;
 }
 
 /** Show a problem, with what would try the same again. */
@@ -137,23 +142,62 @@ const GREETINGS: Record<string, (name: string) => string> = {
   zh: () => "你好，很高兴认识你。",
 };
 
-/** Play a greeting in a voice; it is fetched once and kept. */
-export async function preview(voice: Voice): Promise<void> {
-  const known = previews.get(voice.id);
-  if (known) return player.open(known);
+/** Play a greeting in a voice. */
+export function preview(voice: Voice): void {
+  heard.value = null;
+  const greeting = GREETINGS[voice.language] ?? ((speaker: string) => `Hello, I am ${speaker}.`);
+  player.open(previewClip(voice, greeting(displayName(voice.id)))); // at once: it shows that sound is being made
+}
+
+/** A text in a voice; it is fetched once and kept. */
+function previewClip(voice: Voice, text: string): Clip {
+  const name = `${voice.id} ${text}`;
+  const known = previews.get(name);
+  if (known) return known;
   problem.value = null;
-  const name = displayName(voice.id);
-  const text = (GREETINGS[voice.language] ?? ((speaker: string) => `Hello, I am ${speaker}.`))(name);
-  const clip = new Clip({ ...DEFAULT_REQUEST, text, voice: [{ name: voice.id, weight: 1 }] }, `${name}, preview`);
-  player.open(clip); // at once: it shows that sound is being made
-  try {
-    const body = { input: text, voice: voice.id, response_format: "pcm", stream: false };
-    const response = await post("/v1/audio/speech", body);
-    clip.append(toFloats(new Uint8Array(await response.arrayBuffer())));
-    clip.end("whole");
-    previews.set(voice.id, clip);
-  } catch (error) {
-    clip.end("failed");
-    fail(error, () => void preview(voice));
+  const parts = [{ name: voice.id, weight: 1 }];
+  const clip = new Clip({ ...DEFAULT_REQUEST, text, voice: parts }, `${displayName(voice.id)}, preview`);
+  previews.set(name, clip);
+  const body = { input: text, voice: voice.id, response_format: "pcm", stream: false };
+  void post("/v1/audio/speech", body)
+    .then((response) => response.arrayBuffer())
+    .then((data) => {
+      clip.append(toFloats(new Uint8Array(data)));
+      clip.end("whole");
+    })
+    .catch((error: unknown) => {
+      previews.delete(name);
+      clip.end("failed");
+      heard.value = null;
+      fail(error, () => preview(voice));
+    });
+  return clip;
+}
+
+/** The voice that is heard while one sentence is spoken in many; null if none is. */
+export const heard = signal<string | null>(null);
+const AHEAD = 3; // voices that are asked for before their turn: they share a pass on the server
+
+/** Play the first sentence of the text in one voice after the other, until something else is played or paused. */
+export async function hearAll(list: Voice[]): Promise<void> {
+  const text = (/^.{1,160}?[.!?](?=\s|$)/s.exec(request.value.text.trim())?.[0] ?? request.value.text.trim()).slice(0, 200);
+  for (const [n, voice] of list.entries()) {
+    const [clip] = list.slice(n, n + AHEAD).map((each) => previewClip(each, text));
+    heard.value = voice.id;
+    player.open(clip!);
+    if (!(await playedToTheEnd(clip!))) break;
   }
+  heard.value = null;
+}
+
+function playedToTheEnd(clip: Clip): Promise<boolean> {
+  return new Promise((resolve) => {
+    const dispose = effect(() => {
+      const isOther = player.clip.value !== clip || heard.value === null;
+      const hasEnded = !clip.pending.value && player.at_s.value >= clip.duration_s.value - 0.05;
+      if (!isOther && player.playing.value) return;
+      queueMicrotask(() => dispose());
+      resolve(!isOther && hasEnded);
+    });
+  });
 }

@@ -92,6 +92,14 @@ def own_voice_routes(service: Service, keys: ApiKeys) -> APIRouter:
         """One voice."""
         return fields(find_voice(service.aliases_of(request).known.all(), id), request.state.key)
 
+    @routes.get("/{id}/similar", responses=error_responses(404))
+    async def similar(request: Request, id: str) -> dict[str, Any]:
+        """All other voices, the most alike first: by the mean of their style vectors, which say timbre and prosody."""
+        known = service.aliases_of(request).known
+        name = find_voice(known.all(), id).name
+        alike = await asyncio.to_thread(known.similar, name)  # it may read many files
+        return {"id": name, "data": [{"id": each, "likeness": round(value, 3)} for each, value in alike]}
+
     @routes.delete("/{id}", responses=error_responses(403, 404))
     async def delete(id: str, owner: str = owner_of_request) -> Deleted:
         """Delete a voice that you have added."""
