@@ -30,7 +30,7 @@ from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Frames, Samples, Speech, SpeechParams, Timing, Utterance, WordTime
 from tutti.text import Pronounce, chunks, vocab
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Chunk, PhonemeWord, Pronunciation
+from tutti.text.chunk import Chunk, InlineStyle, PhonemeWord, Pronunciation, WordStyle
 from tutti.text.frontend import G2PThread
 from tutti.text.g2p_messages import OpenText
 from tutti.text.language import find_language
@@ -54,6 +54,18 @@ class Spelling:
             if said := given.get(source[0], letters):
                 words.append(PhonemeWord(said, source, after=". " if written.endswith(".") else " "))
         return Pronunciation(tuple(words))
+
+
+def word_styles(spoken: Sequence[Chunk]) -> list[tuple[str, InlineStyle]]:
+    """The words, each with its style: that of its row, and what marks change for the word."""
+    return [(word.phonemes, _own_style(chunk.inline_style, word.style)) for chunk in spoken for word in chunk.words]
+
+
+def _own_style(style: InlineStyle, own: WordStyle | None) -> InlineStyle:
+    if own is None:
+        return style
+    rate, pitch, volume = style.rate * own.rate, style.pitch + own.pitch, style.volume * own.volume
+    return style._replace(rate=rate, pitch=pitch, volume=volume, emphasis=own.emphasis)
 
 
 class Gate:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import Spelling
+from tests.fakes import Spelling, word_styles
 from tutti.model.prosody import EMOTIONS, LIMITS
 from tutti.settings import Settings
 from tutti.text import chunks
@@ -26,8 +26,8 @@ def code_block(kind: str) -> str:
 
 def test_the_example_with_marks_works() -> None:
     result = list(chunks(code_block("text"), "en-us", Spelling().pronounce))
-    styles = {(chunk.inline_style.voice, chunk.inline_style.rate, chunk.inline_style.pitch) for chunk in result}
-    assert len(styles) == 4
+    styles = {(style.voice, style.rate, style.pitch, style.emphasis) for _, style in word_styles(result)}
+    assert len(styles) == 5
     assert "[" not in "".join(chunk.phonemes for chunk in result)
 
 

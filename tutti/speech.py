@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 SAMPLE_RATE = 24_000  # samples per second
 SAMPLES_PER_FRAME = 600  # one frame is 25 ms
+LAG_FRAMES = 1  # by which phonemes are heard before the frames of their durations
 MAX_PHONEMES = 510  # in one row
 STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 
 Samples = NDArray[np.float32]
 EMOTION_NAMES = ("neutral", "calm", "happy", "excited", "sad", "angry", "serious", "gentle")  # of the presets
+EMPHASIS_NAMES = ("strong", "moderate", "reduced")  # how much a word stands out
 VocoderName = Literal["exact", "light"]  # Kokoro's own; our small one, distilled from it
 TextName = Literal["exact", "light"]  # PL-BERT, which reads the text for the predictor; our small one, likewise
 Stages = Literal["acoustic", "vocoder", "both"]  # what one call runs
@@ -67,6 +69,18 @@ class Prosody(NamedTuple):
 NO_CHANGE = Prosody()
 
 
+class Inflection(NamedTuple):
+    """How some words of a row differ from the rest of it; the defaults change nothing."""
+
+    rate: float = 1.0  # times the speed
+    pitch: float = 0.0  # semitones
+    energy: float = 0.0  # decibels of effort
+    volume: float = 1.0  # times the loudness
+
+
+NO_INFLECTION = Inflection()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Utterance:
     """One row for the acoustic stage."""
@@ -77,10 +91,17 @@ class Utterance:
     seed: int | None = None  # for models that draw numbers; Kokoro as released draws none, so every seed sounds alike
     prosody: Prosody = NO_CHANGE  # applied between the stages
     pcm_volume: float | None = None  # samples as 16-bit integers at this volume; none: float
+    inflection: NDArray[np.float32] | None = None  # [n + 2, 4] of each token, between the stages; none: no change
+
+    @property
+    def tokens_at_speed_1(self) -> float:
+        """As many tokens as would take as long at speed 1."""
+        n_tokens = len(self.tokens) if self.inflection is None else float((1 / self.inflection[:, 0]).sum())
+        return n_tokens / self.speed
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For the way to a worker's process: with its arrays as bytes, which are pickled faster."""
-        rest = self.speed, self.seed, self.prosody, self.pcm_volume
+        rest = self.speed, self.seed, self.prosody, self.pcm_volume, self.inflection
         return _utterance, (self.tokens.astype("<i8").tobytes(), self.style.astype("<f4").tobytes(), *rest)
 
 
@@ -98,6 +119,7 @@ class Frames:
     energy: NDArray[np.float32]  # [2T]
     style: NDArray[np.float32]  # [256]
     pcm_volume: float | None = None  # of the samples, as in its utterance
+    gain: NDArray[np.float32] | None = None  # [2T] factor of the loudness; none: 1 throughout
 
     @property
     def n_frames(self) -> int:
@@ -114,7 +136,7 @@ class Span(Frames):
 
     @staticmethod
     def of(row: Frames, span: tuple[int, int], cache: dict[str, Any]) -> "Span":
-        return Span(row.durations, row.features, row.f0, row.energy, row.style, row.pcm_volume, *span, cache)
+        return Span(row.durations, row.features, row.f0, row.energy, row.style, row.pcm_volume, row.gain, *span, cache)
 
 
 @dataclass(frozen=True, slots=True)

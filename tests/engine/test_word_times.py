@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from benchmarks.words import SpokenText, edges_by_silence
 from tests.fakes import running
 from tutti import Settings, open_engine
-from tutti.engine.word_times import LAG_FRAMES, LAST_PHONEME, MODIFIERS, STRESS_MARKS, shift_time, word_times
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Speech, WordTime
+from tutti.engine.word_times import LAST_PHONEME, MODIFIERS, STRESS_MARKS, shift_time, word_times
+from tutti.speech import LAG_FRAMES, SAMPLE_RATE, SAMPLES_PER_FRAME, Speech, WordTime
 from tutti.text.chunk import Chunk, PhonemeWord
 from tutti.text.visemes import VISEMES, visemes
 from tutti.text.vocab import PUNCTUATION, SYMBOLS

@@ -125,9 +125,9 @@ def test_an_engine_applies_parameters_and_marks(tmp_path: Path) -> None:
         low = engine.speak("deep water runs", pitch=-12)
         assert len(low.samples) == len(plain.samples)
         assert cycles(low.samples) == pytest.approx(cycles(plain.samples) / 2, rel=0.02)
-        marked = engine.stream("deep [pitch:-12][rate:2]water[/pitch][/rate] runs")
-        slow, quick = engine.speak("water"), marked[1]
-        assert [text_of(speech.words) for speech in marked] == ["deep", "water", "runs"]
+        marked = engine.stream("deep. [pitch:-12][rate:2]water.[/pitch][/rate] runs")
+        slow, quick = engine.speak("water."), marked[1]
+        assert [text_of(speech.words) for speech in marked] == ["deep.", "water.", "runs"]
         assert len(quick.samples) == pytest.approx(len(slow.samples) / 2, rel=0.1)
         assert cycles(quick.samples) == pytest.approx(cycles(slow.samples) / 4, rel=0.1)
         for wrong, param in (({"pitch": 13}, "pitch"), ({"energy": -9}, "energy"), ({"emotion": "odd"}, "emotion")):

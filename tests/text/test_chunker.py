@@ -33,6 +33,7 @@ words = st.builds(
     source=st.tuples(st.integers(0, 9), st.integers(10, 20)),
     before=st.sampled_from(["", "“", "("]),
     after=st.sampled_from([" ", "", ", ", ". ", "; ", "… ", "."]),
+    style=st.none(),
 )
 sentences_with_drops = st.builds(
     Pronunciation, st.lists(words, max_size=60).map(tuple), st.lists(st.sampled_from("€☃"), max_size=2).map(tuple)
@@ -126,6 +127,7 @@ plain_words = st.builds(
     source=st.just((0, 1)),
     before=st.just(""),
     after=st.just(", "),
+    style=st.none(),
 )
 pauses = st.sampled_from([0.0, 0.0, 0.0, 0.35])
 

@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import Spelling
+from tests.fakes import Spelling, word_styles
 from tutti.errors import InvalidInput
 from tutti.text import chunks
 from tutti.text.aligned_text import PLACEHOLDER, AlignedText
-from tutti.text.chunk import Chunk
+from tutti.text.chunk import Chunk, InlineStyle
 from tutti.text.clean import clean
 from tutti.text.marks import StyledText, check_marks, marks_as_text, parse_marks, strip_marks, voices_named
+from tutti.text.options import TextOptions
 
 
 def styled_texts(text: str) -> list[StyledText]:
@@ -111,7 +112,7 @@ def read(text: str) -> list[Chunk]:
 
 def test_rate_and_pitch_last_until_their_end_or_the_next_mark() -> None:
     text = "a [rate:1.5]b [rate:80%]c[/rate] d [pitch:+2]e [pitch:-3.5st]f[/pitch] g"
-    assert [(chunk.phonemes, chunk.inline_style.rate, chunk.inline_style.pitch) for chunk in read(text)] == [
+    assert [(word, style.rate, style.pitch) for word, style in word_styles(read(text))] == [
         ("a", 1.0, 0.0),
         ("b", 1.5, 0.0),
         ("c", 0.8, 0.0),
@@ -135,8 +136,33 @@ def test_a_voice_speaks_its_own_language_unless_a_mark_changes_it() -> None:
 
 
 def test_punctuation_behind_a_mark_belongs_to_the_words_before_it() -> None:
-    first, second, third = styled_texts("Say [rate:2]it[/rate]! Now.")
+    first, second, third = styled_texts("Say [voice:am_adam]it[/voice]! Now.")
     assert [styled.aligned.text for styled in (first, second, third)] == ["Say ", "it!", " Now."]
+
+
+def test_marks_of_words_do_not_end_a_sentence_and_join_no_words() -> None:
+    (chunk,) = read("Say [rate:0.5]it[/rate],[pitch:2]now[volume:2]or [emphasis:strong]never[/emphasis].")
+    assert chunk.phonemes == "say it now or never."
+    rates = [(style.rate, style.pitch, style.volume, style.emphasis) for _, style in word_styles([chunk])]
+    assert rates == [
+        (1.0, 0.0, 1.0, None),
+        (0.5, 0.0, 1.0, None),
+        (1.0, 2.0, 1.0, None),
+        (1.0, 2.0, 2.0, None),
+        (1.0, 2.0, 2.0, "strong"),
+    ]
+    assert read("我[rate:0.5]很[/rate]好")[0].words == read("我很好")[0].words
+
+
+def test_what_all_words_of_a_sentence_have_is_the_style_of_its_row() -> None:
+    slow, high = read("[rate:0.5][pitch:1]one [pitch:2]two.[pause:1s] [/rate]three.")
+    assert (slow.inline_style, high.inline_style) == (InlineStyle(rate=0.5), InlineStyle(pitch=2.0))
+    assert [word.style and word.style.pitch for word in (*slow.words, *high.words)] == [1.0, 2.0, None]
+
+
+def test_without_words_asked_for_their_styles_stay() -> None:
+    (chunk,) = chunks("so [rate:0.5]slow", "en-us", Spelling().pronounce, options=TextOptions(with_words=False))
+    assert [style.rate for _, style in word_styles([chunk])] == [1.0, 0.5]
 
 
 def test_there_is_a_pause_after_a_paragraph_that_ends_at_a_mark() -> None:
@@ -156,6 +182,7 @@ def test_there_is_a_pause_after_a_paragraph_that_ends_at_a_mark() -> None:
         "[pitch:x]",
         "[pitch:]",
         "[voice: ]",
+        "[emphasis:heavy]",
     ],
 )
 def test_a_wrong_mark_is_an_error_with_the_field_and_an_example(mark: str) -> None:
@@ -164,7 +191,17 @@ def test_a_wrong_mark_is_an_error_with_the_field_and_an_example(mark: str) -> No
     assert error.value.param == "input"
 
 
-MARKS = ["[rate:1.2]", "[/rate]", "[pitch:-2]", "[/pitch]", "[voice:am_adam]", "[/voice]", "[lang:en-gb]", "[/lang]"]
+MARKS = [
+    "[rate:1.2]",
+    "[emphasis:reduced]",
+    "[/rate]",
+    "[pitch:-2]",
+    "[/pitch]",
+    "[voice:am_adam]",
+    "[/voice]",
+    "[lang:en-gb]",
+    "[/lang]",
+]
 WORDS = ["alpha", "beta.", "gamma,", "[delta](/a/)", "[pause:1s]", "\n\n"]
 
 
@@ -199,7 +236,6 @@ def test_a_break_tag_in_plain_text_is_a_pause(text: str, pause_s: float) -> None
 
 
 def test_a_volume_mark_holds_until_its_end() -> None:
-    first, second, third = parse_marks(AlignedText.of("a [volume:50%]b[/volume] c"))
-    assert [styled.style.volume for styled in (first, second, third)] == [1.0, 0.5, 1.0]
+    assert [style.volume for _, style in word_styles(read("a [volume:50%]b[/volume] c"))] == [1.0, 0.5, 1.0]
     with pytest.raises(InvalidInput):
         parse_marks(AlignedText.of("[volume:9]a"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import Spelling
+from tests.fakes import Spelling, word_styles
 from tutti.errors import InvalidInput
 from tutti.text import chunks, incremental, ssml
 from tutti.text.chunk import Chunk, InlineStyle
@@ -67,7 +67,7 @@ def test_styles_nest_and_end() -> None:
         ' <voice name="bf_emma">e <lang xml:lang="fr">f</lang></voice> g</speak>'
     )
     fast, plain = InlineStyle(rate=1.25, pitch=2.0), InlineStyle()
-    assert [(chunk.phonemes, chunk.inline_style) for chunk in read(text)] == [
+    assert word_styles(read(text)) == [
         ("a", plain),
         ("b", fast),
         ("c", InlineStyle(rate=1.0, pitch=1.0)),
@@ -76,6 +76,22 @@ def test_styles_nest_and_end() -> None:
         ("f", InlineStyle("bf_emma", "fr")),
         ("ɡ", plain),
     ]
+
+
+def test_emphasis_and_prosody_of_words_stay_in_their_sentence() -> None:
+    text = (
+        "<speak>I <emphasis>really</emphasis> <prosody rate='slow'>do"
+        " <emphasis level='strong'>not</emphasis></prosody>.</speak>"
+    )
+    (chunk,) = read(text)
+    assert [(style.rate, style.emphasis) for _, style in word_styles([chunk])] == [
+        (1.0, None),
+        (1.0, "moderate"),
+        (0.75, None),
+        (0.75, "strong"),
+    ]
+    with pytest.raises(InvalidInput, match="strong, moderate, reduced or none"):
+        read("<speak><emphasis level='huge'>x</emphasis></speak>")
 
 
 def test_sources_are_those_of_the_written_words() -> None:
@@ -199,7 +215,6 @@ SAMPLES = [
         ' I can play a sound <audio src="https://x.org/a.mp3">no sound</audio>.</speak>',
         "audio",
     ),
-    ('<speak>I <emphasis level="strong">really</emphasis> mean it.</speak>', "emphasis"),
     ('<speak>Go <mark name="here"/> on.</speak>', "mark"),
     ('<speak><amazon:effect name="whispered">Quiet.</amazon:effect></speak>', "amazon:effect"),
     (

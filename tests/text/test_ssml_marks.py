@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fakes import Spelling
+from tests.fakes import Spelling, word_styles
 from tutti.text import chunks
 from tutti.text.ssml_marks import ssml_as_marks
 
@@ -13,6 +13,7 @@ DOCUMENTS = [
     '<speak><prosody rate="slow" pitch="+2st" volume="loud">a <voice name="am_michael">b</voice> c</prosody> d</speak>',
     '<speak><prosody rate="80%">a</prosody><prosody rate="1.2">b</prosody>. <lang xml:lang="fr">oui</lang> c</speak>',
     '<speak><lang xml:lang="fr">un <voice name="af_sky">b</voice> deux</lang></speak>',
+    '<speak><emphasis>odd</emphasis> <prosody rate="fast">or <emphasis level="strong">a</emphasis></prosody> b</speak>',
     '<speak>as <prosody rate="slow">given</prosody>, it <prosody pitch="high">ends</prosody>!</speak>',
     '<speak><p>First here.</p><p><prosody rate="fast">Then there.</prosody></p> And here.</speak>',
     '<speak>say <phoneme ph="hˈI">high &amp; low</phoneme> <sub alias="world wide web">WWW</sub></speak>',
@@ -24,10 +25,10 @@ def spoken(text: str) -> list[tuple[str, tuple[object, ...]]]:
     """Each word with how it is spoken, and the pauses."""
     said: list[tuple[str, tuple[object, ...]]] = []
     for chunk in chunks(text, "en-us", Spelling().pronounce):
-        style = chunk.inline_style
-        voice, language = style.voice or VOICE, style.language or "en-us"
-        facts = (voice, language, round(style.rate, 3), round(style.pitch, 3), round(style.volume, 3))
-        said += [(word.phonemes, facts) for word in chunk.words]
+        for word, style in word_styles([chunk]):
+            voice, language = style.voice or VOICE, style.language or "en-us"
+            numbers = round(style.rate, 3), round(style.pitch, 3), round(style.volume, 3)
+            said.append((word, (voice, language, *numbers, style.emphasis)))
         if chunk.pause_s:
             said.append(("", (round(chunk.pause_s, 3),)))
     return said
@@ -50,7 +51,7 @@ def test_it_is_written_once(document: str) -> None:
 def test_without_a_voice_only_pauses_and_pronunciations_are_written(document: str) -> None:
     marked = ssml_as_marks(document, "").text
     assert [word for word, _ in spoken(marked) if word] == [word for word, _ in spoken(document) if word]
-    assert {style for word, style in spoken(marked) if word} == {(VOICE, "en-us", 1.0, 0.0, 1.0)}
+    assert {style for word, style in spoken(marked) if word} == {(VOICE, "en-us", 1.0, 0.0, 1.0, None)}
 
 
 def test_the_marks_are_few_and_plain() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import Spelling
+from tests.fakes import Spelling, word_styles
 from tutti.errors import InvalidInput
 from tutti.model.prosody import EMOTIONS
 from tutti.speech import EMOTION_NAMES
@@ -84,7 +84,7 @@ def test_pauses_rates_and_volumes_of_tags_act() -> None:
     ]
     assert pauses == [0.5, 1.0, 2.0, 0.3, 0.0]
     text = 'One <speed ratio="1.5"/> two <volume ratio="0.5">three</volume> four [slows down] five'
-    styles = [(chunk.inline_style.rate, chunk.inline_style.volume) for chunk in read(text)]
+    styles = [(style.rate, style.volume) for _, style in word_styles(read(text))]
     assert styles == [(1.0, 1.0), (1.5, 1.0), (1.5, 0.5), (1.5, 1.0), (0.75, 1.0)]
     assert words(read("Say <spell>ab</spell> now")) == ["say", "a", "b", "now"]
 

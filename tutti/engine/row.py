@@ -92,7 +92,7 @@ class Row:
 
     @property
     def estimated_frames(self) -> int:
-        return round(FRAMES_PER_TOKEN * len(self.utterance.tokens) / self.utterance.speed)
+        return round(FRAMES_PER_TOKEN * self.utterance.tokens_at_speed_1)
 
     @property
     def first_audio_frames(self) -> int:

@@ -14,6 +14,7 @@ from tutti.admission.start_delay import Start
 from tutti.admission.ticket import Ticket
 from tutti.batching.job import Priority
 from tutti.engine.batcher import Batcher
+from tutti.engine.inflection import token_inflection
 from tutti.engine.playback import FRAME_S, FRAMES_PER_TOKEN, Pacing, Playback
 from tutti.engine.request import MAX_TEXT, CheckedRequest
 from tutti.engine.row import Row, RowAudio
@@ -192,13 +193,15 @@ class Stream:
         voice = self.voice if style.voice is None else self.voices.get(resolve_aliases(style.voice, params.voice_names))
         prosody = Prosody(params.pitch, params.pitch_range, params.energy)
         emotion = find_emotion(style.emotion or "neutral")
+        speed = clamp_speed(params.speed * style.rate * emotion.speed)
         utterance = Utterance(
             tokens,
             voice.style(min(len(tokens) - 2, MAX_PHONEMES)),
-            clamp_speed(params.speed * style.rate * emotion.speed),
+            speed,
             params.seed,
             combine(combine(prosody, Prosody(pitch=style.pitch)), emotion.prosody),
             None if params.pcm_volume is None else params.pcm_volume * style.volume,
+            token_inflection(chunk, speed),
         )
         is_first = index < self.pacing.first_chunks
         checkpoint, delivery = self.checked.checkpoint, self.ticket.delivery

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tutti.errors import NothingToSpeak
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, PhonemeTime, Samples, Speech, WordTime
+from tutti.speech import LAG_FRAMES, SAMPLE_RATE, SAMPLES_PER_FRAME, PhonemeTime, Samples, Speech, WordTime
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.marks import shown_word
 
 # Corrections of Kokoro's durations, measured against forced alignments (benchmarks/words.py): a phoneme is heard one
 # frame early; a word begins in the space before it; the last phoneme before a pause contains the pause.
-LAG_FRAMES = 1  # by which phonemes are heard early
 ONSET_FRAMES = 2  # last frames of a pause or punctuation that belong to the next word; of a space, all
 LAST_PHONEME = 2  # median durations for which the last phoneme before a pause is heard; the rest is silence
 STRESS_MARKS, MODIFIERS = "ˈˌ", "ːʰʲ\u0303↓→↗↘"

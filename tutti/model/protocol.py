@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tutti.model.inflection import inflect
 from tutti.model.prosody import apply_prosody
 from tutti.model.validation import check_count, check_samples
 from tutti.speech import Frames, Samples, Utterance
@@ -66,12 +67,15 @@ class Model(ABC):
 
 
 def run_acoustic(acoustic: Acoustic, rows: Sequence[Utterance]) -> Sequence[Frames]:
-    """The frames of rows, with the prosody that each asks for."""
+    """The frames of rows, with the prosody and the inflection that each asks for."""
     batch = acoustic(rows)
     check_count(len(rows), len(batch))
     for row, frames in zip(rows, batch, strict=True):
         apply_prosody(frames, row.prosody)
-    return batch
+    return [
+        frames if row.inflection is None else inflect(frames, row.inflection)
+        for row, frames in zip(rows, batch, strict=True)
+    ]
 
 
 def run_vocoder(vocoder: Vocoder, rows: Sequence[Frames]) -> Sequence[Samples]:

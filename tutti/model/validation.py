@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tutti.errors import InvalidInput, ModelFailed
 from tutti.speech import (
@@ -11,6 +12,7 @@ from tutti.speech import (
     SAMPLES_PER_FRAME,
     STYLE_SIZE,
     Frames,
+    Inflection,
     Samples,
     Span,
     Utterance,
@@ -30,6 +32,10 @@ def check_utterances(rows: Sequence[Utterance]) -> None:
         if row.style.shape != (STYLE_SIZE,) or not np.isfinite(row.style).all():
             raise InvalidInput(f"a style is {STYLE_SIZE} finite numbers", param="voice")
         check_speed(row.speed)
+        if row.inflection is not None and (
+            row.inflection.shape != (n + 2, len(Inflection._fields)) or not np.isfinite(row.inflection).all()
+        ):
+            raise InvalidInput("an inflection is four finite numbers for each token", param="input")
 
 
 def check_speed(speed: float) -> None:
@@ -60,7 +66,17 @@ def finish_samples(row: Frames, samples: Samples) -> Samples:
 
 def in_format(row: Frames, samples: Samples) -> Samples:
     """Float samples as the row asks for them."""
+    if row.gain is not None:
+        samples = samples * _gain_of_samples(row, row.gain)
     return samples if row.pcm_volume is None else cast(Samples, to_pcm(samples, row.pcm_volume))
+
+
+def _gain_of_samples(row: Frames, gain: NDArray[np.float32]) -> NDArray[np.float32]:  # [2T] -> [600T]
+    """The factor of each sample of a row or span: linear between the middles of half frames."""
+    start, end = (row.start, row.end) if isinstance(row, Span) else (0, row.n_frames)
+    places = (np.arange(start * SAMPLES_PER_FRAME, end * SAMPLES_PER_FRAME) + 0.5) * (2 / SAMPLES_PER_FRAME) - 0.5
+    factors: NDArray[np.float32] = np.interp(places, np.arange(len(gain)), gain).astype(np.float32)
+    return factors
 
 
 def not_finite() -> ModelFailed:

@@ -3,10 +3,23 @@
 Chunks come from another process, a dozen words in each: as named tuples they are read four times as fast.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tutti.text.aligned_text import SourceRange
+
+
+class WordStyle(NamedTuple):
+    """How marks change some words of a sentence, beside the style of all of it."""
+
+    rate: float = 1.0  # times the rate of the sentence
+    pitch: float = 0.0  # semitones added to its pitch
+    volume: float = 1.0  # times its volume
+    emphasis: str | None = None  # a name of EMPHASIS_NAMES
+
+
+AS_SENTENCE = WordStyle()
 
 
 class PhonemeWord(NamedTuple):
@@ -19,6 +32,7 @@ class PhonemeWord(NamedTuple):
     source: SourceRange
     before: str = ""  # opening quotes and brackets in front of it
     after: str = " "  # symbols up to the next word: " ", ", ", ". "; "" inside a compound
+    style: WordStyle | None = None  # none: as the sentence
 
     @property
     def symbols(self) -> str:
@@ -27,6 +41,10 @@ class PhonemeWord(NamedTuple):
     @property
     def n_symbols(self) -> int:
         return len(self.before) + len(self.phonemes) + len(self.after)
+
+    @property
+    def rate(self) -> float:
+        return self.style.rate if self.style else 1.0
 
 
 class InlineStyle(NamedTuple):
@@ -38,6 +56,7 @@ class InlineStyle(NamedTuple):
     pitch: float = 0.0  # semitones added to the request's
     volume: float = 1.0  # times the request's
     emotion: str | None = None  # a preset, beside the request's
+    emphasis: str | None = None  # a name of EMPHASIS_NAMES
 
 
 NO_STYLE = InlineStyle()
@@ -68,6 +87,11 @@ class Chunk(NamedTuple):
         return not (self.words or self.pause_s or self.dropped or self.notices)
 
     @property
+    def rate(self) -> float:
+        """Times the speed of the request, on average."""
+        return self.inline_style.rate * mean_rate(self.words)
+
+    @property
     def phonemes(self) -> str:
         return "".join(word.symbols for word in self.words).rstrip()
 
@@ -81,8 +105,17 @@ class Chunk(NamedTuple):
         return min(starts), max(ends)
 
     def joined(self) -> "Chunk":
-        """The same chunk with all its words as one."""
-        return self._replace(words=(PhonemeWord(self.phonemes, self.source, after=""),)) if self.words else self
+        """The same chunk with all its words as one, unless some of them have a style of their own."""
+        if not self.words or any(word.style for word in self.words):
+            return self
+        return self._replace(words=(PhonemeWord(self.phonemes, self.source, after=""),))
+
+
+def mean_rate(words: Sequence[PhonemeWord]) -> float:
+    """The rate at which one style for all would take as long as these words take with theirs."""
+    if not any(word.style for word in words):
+        return 1.0
+    return sum(word.n_symbols for word in words) / sum(word.n_symbols / word.rate for word in words)
 
 
 class ChunkPace(NamedTuple):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from tutti.speech import MAX_PHONEMES
-from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunciation
+from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunciation, mean_rate
 
 PARAGRAPH_PAUSE_S = 0.35  # silence between paragraphs
 TINY_SYMBOLS = 25  # about 2 s of audio: a first chunk below this would be over before the next is ready
@@ -57,6 +57,7 @@ class Chunker:
         self._dropped: list[str] = []
         self._notices: list[str] = []
         self._style = InlineStyle()
+        self._rate = 1.0  # of the present sentence
         # Symbols that are ready and not yet played when the next chunk is started.
         self._ahead = self._target_symbols if whole_text else 0
 
@@ -70,7 +71,7 @@ class Chunker:
 
     def _spoken_slowly(self, n_symbols: int) -> int:
         """As many symbols as take no longer than `n_symbols` that are not spoken slowly."""
-        share = self._pace.speed * self._style.rate / SLOW
+        share = self._pace.speed * self._rate / SLOW
         return n_symbols if share >= 1 else max(int(share * n_symbols), min(n_symbols, TINY_SYMBOLS))
 
     def chunks(self, sentences: Iterable[tuple[Pronunciation, float]]) -> Iterator[Chunk]:
@@ -81,6 +82,7 @@ class Chunker:
                 yield self._close()
             if sentence.words:
                 self._style = sentence.inline_style
+                self._rate = self._style.rate * mean_rate(sentence.words)
             yield from self._add(sentence.words)
             self._dropped += sentence.dropped
             self._notices += sentence.notices
@@ -186,9 +188,8 @@ def _split_word(word: PhonemeWord, max_symbols: int) -> Iterator[PhonemeWord]:
     n_spoken = n_before + len(word.phonemes)
     for start in range(0, len(word.symbols), max_symbols):
         end = start + max_symbols
-        yield PhonemeWord(
-            word.phonemes[max(0, start - n_before) : max(0, end - n_before)],
-            word.source,
+        yield word._replace(
+            phonemes=word.phonemes[max(0, start - n_before) : max(0, end - n_before)],
             before=word.before[start:end],
             after=word.after[max(0, start - n_spoken) : max(0, end - n_spoken)],
         )

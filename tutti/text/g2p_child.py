@@ -197,7 +197,7 @@ class TextReader:
 
 def _audio_s(chunk: Chunk, symbol_s: float) -> float:
     """The estimated seconds of audio of a chunk, by those of a symbol at the speed of the request."""
-    return len(chunk.phonemes) * symbol_s / chunk.inline_style.rate + chunk.pause_s
+    return len(chunk.phonemes) * symbol_s / chunk.rate + chunk.pause_s
 
 
 def _is_tail(text: str, last: Chunk) -> bool:

@@ -2,14 +2,15 @@
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from html import unescape
 from unicodedata import normalize
 
 from tutti.cloud_voices import stand_in
 from tutti.errors import InvalidInput
-from tutti.speech import EMOTION_NAMES
+from tutti.speech import EMOTION_NAMES, EMPHASIS_NAMES
 from tutti.text.aligned_text import PLACEHOLDER, AlignedText
 from tutti.text.chunk import InlineStyle
 from tutti.text.language import LANGUAGES, find_language
@@ -29,31 +30,37 @@ DEFAULT_STYLE = InlineStyle()  # what the request asks for, unchanged
 
 @dataclass(frozen=True, slots=True)
 class StyledText:
-    """Text of one style up to the next pause or change of style."""
+    """Text up to the next pause or change of voice, language or emotion; its words may differ in all else."""
 
     aligned: AlignedText
     ipa_overrides: dict[int, str] = field(default_factory=dict)  # IPA of the PLACEHOLDERs, by source offset
     pause_s: float = 0.0
-    style: InlineStyle = DEFAULT_STYLE
+    style: InlineStyle = DEFAULT_STYLE  # where it begins
+    changes: tuple[tuple[int, InlineStyle], ...] = ()  # source offsets, and the style from there on
+
+    def style_at(self, source: int) -> InlineStyle:
+        n_before = bisect_right(self.changes, source, key=lambda change: change[0])
+        return self.changes[n_before - 1][1] if n_before else self.style
 
 
 def parse_marks(aligned: AlignedText) -> list[StyledText]:
-    """Return the texts between `[pause:1.5s]`, `[rate:1.2]`, `[pitch:+2]`, `[volume:0.5]`, `[voice:name]`, `[lang:fr]`.
+    """Return the texts between `[pause:1.5s]`, `[voice:name]`, `[lang:fr]`, `[emotion:calm]` and their ends.
 
-    Each `[word](/ipa/)` becomes one PLACEHOLDER. Punctuation right behind a mark belongs to the words before it.
+    Inside of them `[rate:1.2]`, `[pitch:+2]`, `[volume:0.5]` and `[emphasis:strong]` change the style of words, and
+    each `[word](/ipa/)` becomes one PLACEHOLDER. Punctuation right behind a mark belongs to the words before it.
     """
     styled_texts: list[StyledText] = []
     style = DEFAULT_STYLE
     for text, mark in _split_at_marks(aligned):
         pause_s = 0.0
-        next_style = style
+        styled = _styled_text(text, style)
+        style = styled.changes[-1][1] if styled.changes else style
         if mark is not None and mark["pause"] is not None:
             pause_s = _seconds(mark)
         elif mark is not None:
-            next_style = _apply_mark(style, mark)
-        if pause_s or text.text.strip():
-            styled_texts.append(_styled_text(text, pause_s, style))
-        style = next_style
+            style = _apply_mark(style, mark)
+        if pause_s or styled.aligned.text.strip():
+            styled_texts.append(replace(styled, pause_s=pause_s))
     return styled_texts
 
 
@@ -137,11 +144,16 @@ def voices_named(text: str) -> list[str]:
     return list(dict.fromkeys(mark.strip() if mark else stand_in(tag) or tag.strip() for mark, tag in tags))
 
 
+_OF_WORDS = "rate|pitch|volume|emphasis"  # these marks change words, the others end the text before them, too
+_NAMES = f"{_OF_WORDS}|voice|lang|emotion"
 _MARK = re.compile(
-    r"\[(?:pause:(?P<pause>[^\[\]\n]{0,40})|(?P<name>rate|pitch|volume|voice|lang|emotion):(?P<value>[^\[\]\n]{0,120})"
-    r"|/(?P<end>rate|pitch|volume|voice|lang|emotion))\]",
+    rf"\[(?:pause:(?P<pause>[^\[\]\n]{{0,40}})|(?P<name>{_NAMES}):(?P<value>[^\[\]\n]{{0,120}})|/(?P<end>{_NAMES}))\]",
     re.IGNORECASE,
 )
+_MARKS_OF_WORDS = re.compile(rf"(?:\[(?:(?:{_OF_WORDS}):[^\[\]\n]{{0,120}}|/(?:{_OF_WORDS}))\])+", re.IGNORECASE)
+# Two words stay two if only a mark is between them; scripts without spaces need none.
+_LETTER = r"[^\W\u2e80-\U0010ffff]"
+_WORD_BEFORE, _WORD_AFTER = re.compile(rf"{_LETTER}|[.,;:!?…)]"), re.compile(rf"{_LETTER}|[\[(“]")
 _VOICE_MARK_OR_TAG = re.compile(
     r"\[voice:(?P<mark>[^\[\]\n]{1,120})\]|<voice\s[^<>]{0,200}?\bname\s?=\s?[\"'](?P<tag>[^\"'<>&]{1,120})[\"']",
     re.IGNORECASE,
@@ -157,7 +169,7 @@ _CLOSING_PUNCTUATION = re.compile("[,.;:!?…。！？、，；：”’\"')）�
 _LENGTH = re.compile(r"\s*(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})\s*(ms|s)\s*", re.IGNORECASE | re.ASCII)
 # The bracket before a mark other than a pause of some length.
 _OPENING = re.compile(
-    r"\[(?=(?:rate|pitch|volume|voice|lang|emotion):|/(?:rate|pitch|volume|voice|lang|emotion)\]"
+    rf"\[(?=(?:{_NAMES}):|/(?:{_NAMES})\]"
     rf"|pause:(?!(?=[^\[\]\n]{{0,40}}\]){_LENGTH.pattern}\]))",
     re.IGNORECASE | re.ASCII,
 )
@@ -168,9 +180,11 @@ _IPA_MARK = re.compile(r"\[[^\[\]\n]{1,200}\]\(/([^/()\n]{1,200})/\)")
 
 
 def _split_at_marks(aligned: AlignedText) -> Iterator[tuple[AlignedText, re.Match[str] | None]]:
-    """Yield the text between the marks, each with the mark that ends it."""
+    """Yield the text between the marks that end one, each with the mark that ends it."""
     at = 0
     for match in _MARK.finditer(aligned.text):
+        if _MARKS_OF_WORDS.match(match[0]):
+            continue
         text = aligned[at : match.start()]
         at = match.end()
         tail = _CLOSING_PUNCTUATION.match(aligned.text, at) if match["pause"] is None and text.text.strip() else None
@@ -183,9 +197,9 @@ def _split_at_marks(aligned: AlignedText) -> Iterator[tuple[AlignedText, re.Matc
 
 def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
     """Return the style from this mark on."""
-    name = (mark["name"] or mark["end"]).lower()
+    kind = (mark["name"] or mark["end"]).lower()
     if mark["end"] is not None:
-        match name:
+        match kind:
             case "rate":
                 return style._replace(rate=DEFAULT_STYLE.rate)
             case "pitch":
@@ -196,9 +210,11 @@ def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
                 return style._replace(language=DEFAULT_STYLE.language)
             case "emotion":
                 return style._replace(emotion=DEFAULT_STYLE.emotion)
+            case "emphasis":
+                return style._replace(emphasis=DEFAULT_STYLE.emphasis)
             case _:
                 return style._replace(voice=DEFAULT_STYLE.voice, language=DEFAULT_STYLE.language)
-    match name:
+    match kind:
         case "rate":
             return style._replace(rate=_factor(mark, "rate", MIN_RATE, MAX_RATE, "[rate:1.2] or [rate:120%]"))
         case "pitch":
@@ -208,7 +224,10 @@ def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
         case "lang":
             return style._replace(language=find_language(mark["value"]).code)
         case "emotion":
-            return style._replace(emotion=_emotion(mark))
+            return style._replace(emotion=_one_of(EMOTION_NAMES, mark, "emotion"))
+        case "emphasis":
+            name = _one_of((*EMPHASIS_NAMES, "none"), mark, "emphasis")
+            return style._replace(emphasis=None if name == "none" else name)
         case _:
             return _with_voice(style, mark)
 
@@ -227,15 +246,26 @@ def voice_language(name: str) -> str | None:
     return next((language.code for language in LANGUAGES if language.letter == letter), None)
 
 
-def _styled_text(aligned: AlignedText, pause_s: float, style: InlineStyle) -> StyledText:
+def _styled_text(aligned: AlignedText, style: InlineStyle) -> StyledText:
+    """Return a text that begins in this style, without the marks of its words."""
     ipa_overrides: dict[int, str] = {}
+    changes: list[tuple[int, InlineStyle]] = []
+
+    def note_change(marks: re.Match[str]) -> str:
+        changed = changes[-1][1] if changes else style
+        for mark in _MARK.finditer(marks[0]):
+            changed = _apply_mark(changed, mark)
+        changes.append((aligned.ends[marks.end() - 1], changed))
+        between_words = _WORD_BEFORE.match(aligned.text, marks.start() - 1) if marks.start() else None
+        return " " if between_words and _WORD_AFTER.match(aligned.text, marks.end()) else ""
 
     def to_placeholder(match: re.Match[str]) -> str:
-        start, _ = aligned.source(*match.span())
+        start, _ = plain.source(*match.span())
         ipa_overrides[start] = decompose_ipa(match[1])
         return PLACEHOLDER
 
-    return StyledText(aligned.sub(_IPA_MARK, to_placeholder), ipa_overrides, pause_s, style)
+    plain = aligned.sub(_MARKS_OF_WORDS, note_change)
+    return StyledText(plain.sub(_IPA_MARK, to_placeholder), ipa_overrides, style=style, changes=tuple(changes))
 
 
 def _seconds(mark: re.Match[str]) -> float:
@@ -259,11 +289,11 @@ def _factor(mark: re.Match[str], kind: str, least: float, most: float, examples:
     return factor
 
 
-def _emotion(mark: re.Match[str]) -> str:
+def _one_of(names: Sequence[str], mark: re.Match[str], kind: str) -> str:
     name = mark["value"].strip().lower()
-    if name not in EMOTION_NAMES:
-        names = ", ".join(EMOTION_NAMES)
-        raise InvalidInput(f"{mark[0]} names no emotion: write one of {names}, such as [emotion:calm]", param="input")
+    if name not in names:
+        hint = f"write one of {', '.join(names)}, such as [{kind}:{names[1]}]"
+        raise InvalidInput(f"{mark[0]} names no {kind}: {hint}", param="input")
     return name
 
 

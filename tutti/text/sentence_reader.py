@@ -1,12 +1,12 @@
 """Turn a sentence into phonemes in its language, and notice sentences in a language that is not the text's."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tutti.errors import MissingExtra
 from tutti.text import Pronounce
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import InlineStyle, PhonemeWord, Pronunciation
+from tutti.text.chunk import AS_SENTENCE, InlineStyle, PhonemeWord, Pronunciation, WordStyle
 from tutti.text.detect import detect, is_written_like, script_runs
 from tutti.text.language import AUTO, OTHERS, find_language, language_name, same_language
 from tutti.text.marks import StyledText, voice_language
@@ -45,7 +45,11 @@ class SentenceReader:
                 guess = detect(aligned.text) or detect("".join(pronunciation.dropped))
                 if guess and not is_written_like(guess, language):
                     self._notice(guess, notices)
-        return replace(pronunciation, inline_style=style, notices=tuple(notices))
+        words = pronunciation.words
+        if styled.changes or styled.style.emphasis:
+            style, words = _with_word_styles(words, styled)
+            style = self._with_named_voice(style)
+        return replace(pronunciation, words=words, inline_style=style, notices=tuple(notices))
 
     def _with_named_voice(self, style: InlineStyle) -> InlineStyle:
         """The style with the language and the rate of its voice, where they do not follow from its name."""
@@ -119,3 +123,25 @@ class SentenceReader:
         else:
             voice = find_language(guess).voice
             notices.append(f'{looks}: use a voice for it, such as {voice}, or the language "{AUTO}"')
+
+
+def _with_word_styles(words: Sequence[PhonemeWord], styled: StyledText) -> tuple[InlineStyle, tuple[PhonemeWord, ...]]:
+    """Return the style of a sentence, and its words, each with what differs from it.
+
+    A rate, pitch or volume that all words have is that of the sentence: what only some have is theirs.
+    """
+    own = [styled.style_at(word.source[0]) for word in words]
+    rate, pitch = _common([style.rate for style in own], 1.0), _common([style.pitch for style in own], 0.0)
+    volume = _common([style.volume for style in own], 1.0)
+    style = styled.style._replace(rate=rate, pitch=pitch, volume=volume, emphasis=None)
+    return style, tuple(word._replace(style=_difference(style, of)) for word, of in zip(words, own, strict=True))
+
+
+def _common(values: Sequence[float], default: float) -> float:
+    return values[0] if len(set(values)) == 1 else default
+
+
+def _difference(style: InlineStyle, own: InlineStyle) -> WordStyle | None:
+    volume = own.volume / style.volume if style.volume else 1.0
+    difference = WordStyle(own.rate / style.rate, own.pitch - style.pitch, volume, own.emphasis)
+    return None if difference == AS_SENTENCE else difference

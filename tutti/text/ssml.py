@@ -10,29 +10,20 @@ from dataclasses import dataclass, replace
 
 from tutti.cloud_voices import stand_in, stand_in_notice
 from tutti.errors import InvalidInput, TuttiError
+from tutti.speech import EMPHASIS_NAMES
 from tutti.text.aligned_text import AlignedText, SourceRange
 from tutti.text.marks import BREAKS_S, MAX_PAUSE_S, MAX_PITCH, MAX_RATE, MAX_VOLUME, MIN_RATE
 from tutti.text.say_as import say_as
-from tutti.text.ssml_values import parse_pitch, parse_rate, parse_volume
+from tutti.text.ssml_values import STYLES, parse_pitch, parse_rate, parse_volume
 
 MAX_DEPTH = 32  # nested elements
 MAX_DOCUMENT = 100_000  # characters; a document is parsed as a whole, unlike plain text
 PARSED_AT_ONCE = 1000  # tags and texts between them; more makes other texts wait longer
-ELEMENTS = ("speak", "p", "s", "break", "voice", "lang", "prosody", "phoneme", "sub", "say-as", "audio")
+ELEMENTS = ("speak", "p", "s", "break", "voice", "lang", "prosody", "emphasis", "phoneme", "sub", "say-as", "audio")
 # Elements of the standard and of cloud services that have no effect: their text is spoken, or it is not speech.
-SPOKEN = frozenset(("emphasis", "w", "token", "lookup", "par", "seq", "media"))
+SPOKEN = frozenset(("w", "token", "lookup", "par", "seq", "media"))
 UNSPOKEN = frozenset(("mark", "bookmark", "lexicon", "meta", "metadata", "desc"))
 VENDORS = ("mstts:", "amazon:", "google:")
-# Styles of other services: factor of the rate, semitones.
-STYLES = {
-    **dict.fromkeys(("cheerful", "happy", "friendly", "hopeful"), (1.06, 1.5)),
-    **dict.fromkeys(("excited", "shouting"), (1.15, 2.5)),
-    **dict.fromkeys(("sad", "depressed", "disappointed", "lyrical"), (0.85, -1.5)),
-    **dict.fromkeys(("angry", "disgruntled", "unfriendly"), (1.1, 0.5)),
-    **dict.fromkeys(("calm", "empathetic", "affectionate"), (0.92, -0.5)),
-    **dict.fromkeys(("serious", "newscast", "news", "narration-professional"), (0.95, -1.5)),
-    **dict.fromkeys(("gentle", "whispering"), (0.94, 0.5)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +60,19 @@ class _SsmlStyle:
     rate: float = 1.0
     pitch: float = 0.0
     volume: float = 1.0
+    emphasis: str = ""
     voice: str = ""
     language: str = ""
 
-    def marks(self) -> str:
-        """Return marks that set every property."""
+    def marks(self, before: "_SsmlStyle | None" = None) -> str:
+        """Return marks that set what differs from the style before them, or everything, which ends a sentence."""
         voice = f"[voice:{self.voice}]" if self.voice else "[/voice]"
         language = f"[lang:{self.language}]" if self.language else ""
         volume = f"[volume:{self.volume:.4f}]" if self.volume != 1 else "[/volume]"
-        return f"[rate:{self.rate:.4f}][pitch:{self.pitch:+.4f}]{volume}{voice}{language}"
+        emphasis = f"[emphasis:{self.emphasis}]" if self.emphasis else "[/emphasis]"
+        of_words = f"[rate:{self.rate:.4f}][pitch:{self.pitch:+.4f}]{volume}{emphasis}"
+        is_same_voice = before is not None and (before.voice, before.language) == (self.voice, self.language)
+        return of_words if is_same_voice else f"{of_words}{voice}{language}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +205,8 @@ class SsmlParser:
                 self.style = replace(self.style, language=self._required(attributes, "xml:lang", name, at))
             case "prosody":
                 self.style = self._prosody(attributes, at)
+            case "emphasis":
+                self.style = replace(self.style, emphasis=self._emphasis(attributes, at))
             case "phoneme" if attributes.get("alphabet", "ipa") != "ipa":
                 alphabet = attributes["alphabet"][:20]
                 self.notices.append(f"<phoneme> is ignored in the alphabet {alphabet}; only ipa is supported")
@@ -229,11 +226,11 @@ class SsmlParser:
                 self.notices.append(f"<{name}> has no effect")
         self.elements.append(_OpenElement(name, at, content_start, before, replacement, kind))
         if self.style != before or name == "s":
-            self._add_mark(self.style.marks(), content_start)  # a change of style also ends the sentence
+            self._add_mark(self.style.marks(None if name == "s" else before), content_start)
 
     def _close(self, end: int) -> None:
         element = self.elements.pop()
-        changed, self.style = self.style != element.style, element.style
+        before, self.style = self.style, element.style
         if element.replacement is not None:
             written = self.text[element.content_start : end]
             if not written.strip():
@@ -244,8 +241,8 @@ class SsmlParser:
                 word = _BRACKETS.sub(" ", self._decode(written, element.at)).strip()[:200]
                 spoken = f"[{word or 'x'}](/{spoken}/)"
             self._add(spoken, start, element.content_start + len(written.rstrip()), whole=True)
-        if changed or element.name == "s":
-            self._add_mark(self.style.marks(), end)
+        if self.style != before or element.name == "s":
+            self._add_mark(self.style.marks(None if element.name == "s" else before), end)
         if element.name == "p":
             self._add_mark("\n\n", end)
 
@@ -300,6 +297,12 @@ class SsmlParser:
         if not abs(pitch) <= MAX_PITCH:
             raise self._error(at, f"pitch must come to at most {MAX_PITCH:g} semitones: +2st, -10%, low or high")
         return replace(self.style, rate=rate, pitch=pitch, volume=volume)
+
+    def _emphasis(self, attributes: dict[str, str], at: int) -> str:
+        level = attributes.get("level", "moderate").strip().lower()
+        if level not in (*EMPHASIS_NAMES, "none"):
+            raise self._error(at, f"level of <emphasis> must be {', '.join(EMPHASIS_NAMES)} or none")
+        return "" if level == "none" else level
 
     def _break_mark(self, attributes: dict[str, str], at: int) -> str:
         time = _TIME.fullmatch(attributes["time"].strip()) if "time" in attributes else None

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from tutti.text.ssml import is_ssml, read_ssml
 
-_PROPERTY = r"\[(?:rate:[\d.]+|pitch:[+-][\d.]+|volume:[\d.]+|/volume|voice:[^\[\]\n]+|/voice|lang:[^\[\]\n]+)\]"
+_OF_WORDS = r"rate:[\d.]+|pitch:[+-][\d.]+|volume:[\d.]+|/volume|emphasis:\w+|/emphasis"
+_PROPERTY = rf"\[(?:{_OF_WORDS}|voice:[^\[\]\n]+|/voice|lang:[^\[\]\n]+)\]"
 _RUN = re.compile(rf"(\s*)((?:{_PROPERTY})+)(\s*)")
 _MARK = re.compile(r"\[(/?)(\w+):?([^\]]*)\]")
 _PAUSE = re.compile(r"\s*\[pause:([\d.]+)s\]\s*")
@@ -21,6 +22,7 @@ ELEMENTS = {
     "voice": "[voice:name]",
     "lang": "[lang:fr]",
     "prosody": "[rate:1.2], [pitch:+2], [volume:0.5]",
+    "emphasis": "[emphasis:strong]",
     "phoneme": "[word](/ipa/)",
     "sub": "its alias",
     "say-as": "its text, spelled out",
@@ -28,7 +30,7 @@ ELEMENTS = {
     "mstts:express-as": "[rate:1.1][pitch:+1] of its style",
     "amazon:emotion": "[rate:1.1][pitch:+1] of its name",
 }
-NO_VOICE = "changes of voice, language, rate, pitch and volume are left out, since no voice was given"
+NO_VOICE = "changes of voice, language, rate, pitch, volume and emphasis are left out, since no voice was given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class _MarkWriter:
     """Writes of each run of marks, which set every property, those that change one."""
 
     def __init__(self, voice: str) -> None:
-        self._default = {"voice": voice, "lang": "", "rate": "1.0", "pitch": "0", "volume": "1"}
+        self._default = {"voice": voice, "lang": "", "rate": "1.0", "pitch": "0", "volume": "1", "emphasis": ""}
         self._now = dict(self._default)
         self.n_left_out = 0
 
@@ -82,7 +84,7 @@ class _MarkWriter:
         for end, name, value in _MARK.findall(run):
             if name == "voice":
                 values["lang"] = ""
-            written = value if name in ("voice", "lang") else _number(name, float(value or 1))
+            written = value if name in ("voice", "lang", "emphasis") else _number(name, float(value or 1))
             values[name] = self._default[name] if end else written
         return values
 

@@ -6,6 +6,16 @@ import re
 RATES = {"x-slow": 0.5, "slow": 0.75, "medium": 1.0, "default": 1.0, "fast": 1.25, "x-fast": 1.5}
 PITCHES = {"x-low": -6.0, "low": -3.0, "medium": 0.0, "default": 0.0, "high": 3.0, "x-high": 6.0}
 VOLUMES = {"silent": 0.0, "x-soft": 0.25, "soft": 0.5, "medium": 1.0, "default": 1.0, "loud": 1.5, "x-loud": 2.0}
+# Styles of other services: factor of the rate, semitones.
+STYLES = {
+    **dict.fromkeys(("cheerful", "happy", "friendly", "hopeful"), (1.06, 1.5)),
+    **dict.fromkeys(("excited", "shouting"), (1.15, 2.5)),
+    **dict.fromkeys(("sad", "depressed", "disappointed", "lyrical"), (0.85, -1.5)),
+    **dict.fromkeys(("angry", "disgruntled", "unfriendly"), (1.1, 0.5)),
+    **dict.fromkeys(("calm", "empathetic", "affectionate"), (0.92, -0.5)),
+    **dict.fromkeys(("serious", "newscast", "news", "narration-professional"), (0.95, -1.5)),
+    **dict.fromkeys(("gentle", "whispering"), (0.94, 0.5)),
+}
 _NUMBER = re.compile(r"[+-]?(?:\d{1,6}(?:\.\d{0,6})?|\.\d{1,6})", re.ASCII)
 _DECIBELS = re.compile(r"([+-]?\d{1,3}(?:\.\d{0,3})?)\s*dB", re.IGNORECASE)
 

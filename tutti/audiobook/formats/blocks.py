@@ -67,7 +67,7 @@ _FILE_NAME = re.compile(r"\S+\.(?:jpe?g|png|gif|svg|webp|bmp|tiff?)", re.IGNOREC
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?…:;,。！？]\W*\Z")
 # Marks and SSML on a page are content, not commands: they are changed so that they are spoken.
-_MARK = re.compile(r"\[(?=/?(?:pause|rate|pitch|voice|lang)\s*[:\]])", re.IGNORECASE)
+_MARK = re.compile(r"\[(?=/?(?:pause|rate|pitch|volume|emphasis|voice|lang|emotion)\s*[:\]])", re.IGNORECASE)
 _PHONEMES = re.compile(r"\]\((?=/[^/()\n]{1,200}/\))")
 _SSML = re.compile(r"<(?=/?(?:speak|voice)\b)", re.IGNORECASE)
 

@@ -95,7 +95,7 @@ class LoneRowGraphs:
         The acoustic seconds last until the durations are known.
         """
         start_s, n_tokens = time.perf_counter(), len(row.tokens)
-        if row.prosody != NO_CHANGE or row.pcm_volume is None:
+        if row.prosody != NO_CHANGE or row.inflection is not None or row.pcm_volume is None:
             return None
         check_utterances([row])
         guess = self._frames.fit(guessed_frames(n_tokens, row.speed))

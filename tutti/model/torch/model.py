@@ -241,7 +241,7 @@ def vocode_rows(rows: Sequence[Frames], model: TorchModel, vocode: GraphedFuncti
     """
     if not rows:
         return []
-    volumes = np.array([np.nan if row.pcm_volume is None else row.pcm_volume for row in rows], np.float32)
+    volumes = np.array([np.nan if row.gain is not None else row.pcm_volume for row in rows], np.float32)  # none: NaN
     on_device = bool(np.isfinite(volumes).all())
     outputs: list[tuple[Group, Tensor, Tensor]] = []
     with model.vocoder_stream.activate(sum(row.n_frames for row in rows)) as stream:

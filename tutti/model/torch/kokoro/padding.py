@@ -42,6 +42,7 @@ class DeviceFrames(Frames):
         names = ("durations", "device_features", "device_curves", "style", "pcm_volume", "ready", "host_curves")
         for name, value in zip(names, (durations, features, curves, style, pcm_volume, ready, None), strict=True):
             object.__setattr__(self, name, value)  # the base class is frozen
+        object.__setattr__(self, "gain", None)
 
     @property
     def features(self) -> NDArray[np.float32]:
