@@ -11,8 +11,8 @@ import torch
 from training.losses import LossWeights
 from training.schedule import Schedule
 from training.step import StepOptions
+from training.students import STUDENTS
 
-TINY_NETWORK = {"width": 32, "n_blocks": 2, "expansion": 2}
 Command = Callable[[argparse.Namespace], None]
 
 
@@ -28,7 +28,11 @@ def parse_arguments(about: str | None, functions: Mapping[str, Command]) -> argp
         command.add_argument("--tiny", action="store_true", help="a small network on the processor")
         return command
 
+    def add_student(command: argparse.ArgumentParser) -> None:
+        command.add_argument("--student", choices=tuple(STUDENTS), default="light")
+
     def add_step(command: argparse.ArgumentParser) -> None:
+        add_student(command)
         command.add_argument("--rows", type=int, default=defaults.rows)
         command.add_argument("--steps", type=int, default=defaults.steps, help="of a row, 80 a second")
         command.add_argument("--critic-rows", type=int, default=defaults.critic_rows)
@@ -44,6 +48,8 @@ def parse_arguments(about: str | None, functions: Mapping[str, Command]) -> argp
     train_parser.add_argument("--seconds", type=float, required=True, help="of training")
     train_parser.add_argument("--start", type=Path, help="weights to go on from")
     train_parser.add_argument("--critic", type=Path, help="critics to go on from")
+    train_parser.add_argument("--imitation-part", type=float, default=schedule.imitation_part,
+                              help="of the time, in which nano imitates light")  # fmt: skip
     train_parser.add_argument("--critic-part", type=float, default=schedule.critic_part, help="of the time")
     train_parser.add_argument("--rate", type=float, default=schedule.rate)
     train_parser.add_argument("--critic-phase-rate", type=float, default=schedule.critic_phase_rate)
@@ -79,6 +85,7 @@ def parse_arguments(about: str | None, functions: Mapping[str, Command]) -> argp
     add_step(one_parser)
     one_parser.add_argument("--mode", default="eager")
     score_parser = add("score")
+    add_student(score_parser)
     score_parser.add_argument("--data", type=Path, required=True)
     score_parser.add_argument("--weights", type=Path, required=True)
     score_parser.add_argument("--bases", type=Path, help="of the decoder's convolutions")

@@ -12,16 +12,16 @@ from dataclasses import replace
 
 import torch
 
-from training.arguments import TINY_NETWORK, allow_tf32, find_device, step_options
+from training.arguments import allow_tf32, find_device, step_options
 from training.critic import Critic
 from training.pool import Pool
 from training.run import Run, wait_for_previous
 from training.speaker import SpeakerEncoder
 from training.step import Mode, Step
+from training.students import STUDENTS
 from training.teacher import Example
-from tutti.model.light.row import N_STATISTICS
 from tutti.model.light.signal import HOP
-from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork
+from tutti.model.torch.light import TIMBRE
 
 WITH_SPEAKER = "+speaker"  # after the name of a mode: with the loss that holds the speaker
 MAX_COST = 0.15  # of all time, for holding the speaker
@@ -55,6 +55,7 @@ def bench(args: argparse.Namespace) -> None:
     speeds = json.loads(results.read_text()) if results.exists() else {}  # of other modes, measured before
     for mode in ["eager", "eager" + WITH_SPEAKER] if args.tiny else args.modes.split(","):
         command = [sys.executable, "-m", "training.distil", "bench-one", "--mode", mode, "--out", str(args.out)]
+        command += ["--student", args.student]
         command += ["--rows", str(args.rows), "--steps", str(args.steps), *(["--tiny"] if args.tiny else [])]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=args.limit, check=False)
@@ -70,11 +71,12 @@ def bench(args: argparse.Namespace) -> None:
 def bench_one(args: argparse.Namespace) -> None:
     device = find_device(args)
     allow_tf32()
-    pool = Pool(60 if args.tiny else 600, device)
     torch.manual_seed(0)
+    student = STUDENTS[args.student]
+    network, critic = student.network(**(student.tiny if args.tiny else {})).to(device), Critic(8 if args.tiny else 1)
+    pool = Pool(60 if args.tiny else 600, device, network.n_features)
     while not pool.is_full:
-        pool.add([random_example(400, device) for _ in range(4)])
-    network, critic = LightNetwork(**(TINY_NETWORK if args.tiny else {})).to(device), Critic(8 if args.tiny else 1)
+        pool.add([random_example(400, device, network.n_features) for _ in range(4)])
     network.row.measure(pool.statistics)
     options = replace(
         step_options(args), mode="eager" if device.type == "cpu" else args.mode.removesuffix(WITH_SPEAKER)
@@ -109,9 +111,9 @@ def _steps_per_s(call: Callable[[], None], seconds: float) -> float:
     return n_steps / (time.perf_counter() - began)
 
 
-def random_example(n_steps: int, device: torch.device) -> Example:
+def random_example(n_steps: int, device: torch.device, n_features: int) -> Example:
     """Numbers in the shape of speech, where only the speed counts."""
-    features, f0 = torch.randn(n_steps, FEATURES, device=device), torch.full((n_steps,), 150.0, device=device)
-    timbre, statistics = torch.randn(TIMBRE, device=device), torch.randn(N_STATISTICS, device=device)
+    features, f0 = torch.randn(n_steps, n_features, device=device), torch.full((n_steps,), 150.0, device=device)
+    timbre, statistics = torch.randn(TIMBRE, device=device), torch.randn(2 * (n_features + 2), device=device)
     wave = 0.1 * torch.randn(HOP * n_steps, device=device)
-    return Example(features.half(), f0, timbre, wave.half(), statistics)
+    return Example(features.half(), f0, timbre, wave.half(), statistics, features[:, :0].half())

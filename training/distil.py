@@ -1,4 +1,4 @@
-"""Distil the light vocoder from Kokoro.
+"""Distil a small vocoder from Kokoro: light, or with `--student nano` the one that needs no decoder.
 
 python -m training.distil pack --home ~/.cache/tutti --to data       weights and voices in fp16, small enough to carry
 python -m training.distil bench --out runs/a                         steps a second of each mode; needs no weights
@@ -15,6 +15,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from itertools import cycle, islice
@@ -23,7 +24,7 @@ from pathlib import Path
 import torch
 
 from training import checkpoint
-from training.arguments import TINY_NETWORK, allow_tf32, find_device, parse_arguments, step_options
+from training.arguments import allow_tf32, find_device, parse_arguments, step_options
 from training.bases import (
     BasisTraining,
     fit_correction,
@@ -38,12 +39,14 @@ from training.filling import Filling
 from training.pool import Pool
 from training.rows import RowSource, VoiceTables, held_out_rows, read_words
 from training.run import Run, wait_for_previous
-from training.schedule import Schedule
+from training.schedule import Phase, Schedule
 from training.speaker import SpeakerEncoder, write_encoder
 from training.step import Step
+from training.students import LIGHT, STUDENTS
 from training.teacher import DecoderRows, KokoroTeacher, Teacher
+from tutti.model.light.weights import PATH as LIGHT_WEIGHTS
 from tutti.model.torch.kokoro import weights as kokoro_weights
-from tutti.model.torch.light import LightNetwork
+from tutti.model.torch.light import LightNetwork, SpectralNetwork
 
 KOKORO, VOICES, WORDS, SPEAKER = "kokoro.npz", "voices.npz", "words.json", "speaker.npz"  # in the data folder
 PART_BYTES = 40 << 20  # of Kokoro's weights
@@ -58,39 +61,39 @@ BLOCK = 20  # steps between two looks at the clock
 class Distillation:
     """The loop: steps by the clock, scores and checkpoints in between."""
 
-    def __init__(self, run: Run, step: Step, evaluation: Evaluation, schedule: Schedule, filling: Filling) -> None:
-        self._run, self._step, self._evaluation, self._schedule = run, step, evaluation, schedule
+    def __init__(
+        self, name: str, run: Run, step: Step, evaluation: Evaluation, schedule: Schedule, filling: Filling
+    ) -> None:
+        """`name`: of the student, and of its file of weights."""
+        self._name, self._run, self._step, self._evaluation, self._schedule = name, run, step, evaluation, schedule
         self._filling = filling
-        self._judged = LightNetwork.of(self._average()).to(step.pool.device).eval().requires_grad_(False)
+        judged = step.network.of(self._average()).to(step.pool.device)
+        self._judged = judged.eval().requires_grad_(False)
         self._n_steps = 0
 
     def train(self) -> None:
         step, schedule, run = self._step, self._schedule, self._run
-        function, adversarial = step.regression, False
-        if schedule.is_adversarial(0):
-            function, adversarial = step.adversarial, True
-        calls = [step.prepare(function)]
-        if not adversarial and step.speaker is not None and step.options.speaker_every > 1:
-            calls += [step.prepare(step.regression_without_speaker)] * (step.options.speaker_every - 1)
+        phase = schedule.phase(0)
+        calls = self._prepare(phase)
         self._filling.start()  # from now on, the pool grows beside the training
-        run.say(f"first phase prepared: {function.__name__}, {step.options.mode}")
+        run.say(f"first phase prepared: {phase}, {step.options.mode}")
         self.score(0.0)
         began = logged = scored = saved = time.perf_counter()
         n_logged, waiting = 0, None
         while (now := time.perf_counter()) - began < schedule.seconds:
-            if schedule.is_adversarial(now - began) and not adversarial:
-                self._finish_phase("regression", now - began)
+            if (upcoming := schedule.phase(now - began)) != phase:
+                self._finish_phase(phase, now - began)
                 with self._filling.lock:
-                    calls, adversarial = [step.prepare(step.adversarial)], True
+                    phase, calls = upcoming, self._prepare(upcoming)
                 began += time.perf_counter() - now  # the schedule does not run on meanwhile
-                run.say("the critics join")
+                run.say(f"next phase: {phase}")
                 continue
             self._set_rates(now - began)
             for call in islice(cycle(calls), BLOCK):
                 call()
                 waiting = wait_for_previous(waiting)
             self._n_steps += BLOCK
-            if self._filling.is_behind and not adversarial:  # with the critics no row is read often
+            if self._filling.is_behind and phase != "adversarial":  # with the critics no row is read often
                 self._leave_device()
             if now - logged > LOG_S:
                 rate = (self._n_steps - n_logged) / (now - logged)
@@ -102,9 +105,17 @@ class Distillation:
                 self.score(now - began)
                 scored = time.perf_counter()
             if now - saved > SAVE_S:
-                self.save("light")
+                self.save(self._name)
                 saved = time.perf_counter()
-        self._finish_phase("light", time.perf_counter() - began)
+        self._finish_phase(self._name, time.perf_counter() - began)
+
+    def _prepare(self, phase: Phase) -> list[Callable[[], None]]:
+        """The steps of a phase, to be taken in turn."""
+        step = self._step
+        calls = [step.prepare(getattr(step, phase))]
+        if phase == "regression" and step.speaker is not None and step.options.speaker_every > 1:
+            calls += [step.prepare(step.regression_without_speaker)] * (step.options.speaker_every - 1)
+        return calls
 
     def _leave_device(self) -> None:
         """Nothing of the training runs or waits on the device for a while."""
@@ -143,7 +154,8 @@ class Distillation:
 def train(args: argparse.Namespace) -> None:
     run, device = Run(args.out), find_device(args)
     run.say(f"torch {torch.__version__} on {device}; {' '.join(sys.argv[1:])}")
-    teacher, words = open_teacher(args, device), read_words(args.data / WORDS)
+    student, imitated = STUDENTS[args.student], open_imitated(args, device)
+    teacher, words = open_teacher(args, device, imitated), read_words(args.data / WORDS)
     voices = VoiceTables.read(args.data / VOICES)
     run.say(f"teacher ready; {len(voices.names)} voices, {sum(map(len, words.values()))} words")
     allow_tf32()
@@ -151,15 +163,14 @@ def train(args: argparse.Namespace) -> None:
     speaker = open_speaker(args, device)
     evaluation = Evaluation([example for batch in teacher.speak(held_out) for example in batch], speaker)
     run.say(f"{len(held_out)} held-out rows")
-    filling = Filling(
-        teacher, RowSource(words, voices, args.seed), Pool(args.pool_seconds, device), args.batch, args.pace
-    )
-    filling.fill(args.first_seconds)
-    run.say(f"pool: {filling.pool.seconds:,.0f} s")
     torch.manual_seed(args.seed)
-    network = open_network(args).to(device)
+    network = open_network(args, imitated).to(device)
+    pool = Pool(args.pool_seconds, device, network.n_features, imitated.head.in_features if imitated else 0)
+    filling = Filling(teacher, RowSource(words, voices, args.seed), pool, args.batch, args.pace)
+    filling.fill(args.first_seconds)
+    run.say(f"pool: {pool.seconds:,.0f} s")
     if not network.row.scale.any():
-        network.row.measure(filling.pool.statistics)
+        network.row.measure(pool.statistics)
     critic = Critic(8 if args.tiny else 1).to(device)
     if args.critic is not None:
         critic.load_state_dict(checkpoint.read(args.critic))
@@ -167,20 +178,34 @@ def train(args: argparse.Namespace) -> None:
     options = replace(step_options(args), mode=mode, speaker_every=max(1, every))
     held = speaker if every and options.weights.speaker else None
     run.say(f"{mode}; the speaker is held {f'every {every} steps' if held else 'nowhere'}")
-    step = Step(network, filling.pool, options, critic if args.critic_part > 0 else None, held)
+    critics = critic if args.critic_part > 0 else None
+    step = Step(network, pool, options, critics, held, imitated.head if imitated else None)
     schedule = Schedule(args.seconds, args.critic_part, args.rate, args.critic_phase_rate, args.critic_rate,
-                        args.warm_up, args.critic_alone)  # fmt: skip
+                        args.warm_up, args.critic_alone, args.imitation_part)  # fmt: skip
     try:
-        Distillation(run, step, evaluation, schedule, filling).train()
+        Distillation(student.name, run, step, evaluation, schedule, filling).train()
     finally:
         filling.stop()
-        run.say(f"ended; pool {filling.pool.seconds:,.0f} s, {filling.error or 'no error'}")
+        run.say(f"ended; pool {pool.seconds:,.0f} s, {filling.error or 'no error'}")
 
 
-def open_network(args: argparse.Namespace) -> LightNetwork:
-    if args.start is None:
-        return LightNetwork(**(TINY_NETWORK if args.tiny else {}))
-    return LightNetwork.of(checkpoint.read(args.start))
+def open_network(args: argparse.Namespace, imitated: LightNetwork | None) -> SpectralNetwork:
+    """The student; a new one has the head of the network that it imitates."""
+    student = STUDENTS[args.student]
+    if args.start is not None:
+        return student.network.of(checkpoint.read(args.start))
+    network = student.network(**(student.tiny if args.tiny else {}))
+    if imitated is not None:
+        network.head.load_state_dict(imitated.head.state_dict())
+    return network
+
+
+def open_imitated(args: argparse.Namespace, device: torch.device) -> LightNetwork | None:
+    """The light vocoder of the package, if the run begins by imitating it."""
+    if not args.imitation_part:
+        return None
+    network = LightNetwork(**LIGHT.tiny) if args.tiny else LightNetwork.of(checkpoint.read(LIGHT_WEIGHTS))
+    return network.to(device).eval().requires_grad_(False)
 
 
 def open_speaker(args: argparse.Namespace, device: torch.device) -> SpeakerEncoder | None:
@@ -189,8 +214,9 @@ def open_speaker(args: argparse.Namespace, device: torch.device) -> SpeakerEncod
     return SpeakerEncoder.read(path).to(device) if path.exists() else None
 
 
-def open_teacher(args: argparse.Namespace, device: torch.device) -> Teacher:
-    return KokoroTeacher(find_kokoro(args), device, checkpoint.read(args.bases) if args.bases else {})
+def open_teacher(args: argparse.Namespace, device: torch.device, imitated: LightNetwork | None = None) -> Teacher:
+    bases, student = checkpoint.read(args.bases) if args.bases else {}, STUDENTS[args.student]
+    return KokoroTeacher(find_kokoro(args), device, bases, student, imitated)
 
 
 def find_kokoro(args: argparse.Namespace) -> Path:
@@ -243,7 +269,7 @@ def score(args: argparse.Namespace) -> None:
     evaluation = Evaluation(examples, open_speaker(args, device))
     state = checkpoint.read(args.weights)
     for name, tensors in (("fp16", state), ("int8", checkpoint.quantised(state))):
-        network = LightNetwork.of(tensors).to(device).eval().requires_grad_(False)
+        network = STUDENTS[args.student].network.of(tensors).to(device).eval().requires_grad_(False)
         print(name, json.dumps(asdict(evaluation.score(network))), flush=True)
 
 

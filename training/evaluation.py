@@ -11,7 +11,7 @@ from training.speaker import SpeakerEncoder
 from training.teacher import Example
 from tutti.model.light.noise import normal
 from tutti.model.light.signal import HOP
-from tutti.model.torch.light import LightNetwork, harmonic_phase, pulse_train
+from tutti.model.torch.light import SpectralNetwork, harmonic_phase, pulse_train
 from tutti.verify import mel
 
 BATCH_STEPS = 40_000  # padded steps of a batch
@@ -45,7 +45,7 @@ class Evaluation:
         self._noises = [_noise(len(each.samples), i, each.f0.device) for i, each in enumerate(self._examples)]
 
     @torch.no_grad()
-    def score(self, network: LightNetwork) -> Score:
+    def score(self, network: SpectralNetwork) -> Score:
         spoken = list(zip(self._examples, self._speak(network), strict=True))
         rows = [self._compare(example, *waves) for example, waves in spoken]
         table = torch.stack(rows)  # [rows, 6]: dB, SNR, level, dB and share of voiced, dB of unvoiced
@@ -65,13 +65,13 @@ class Evaluation:
         similarities = self._speaker.similarities(pairs)
         return float(similarities.mean()), float(similarities.min())
 
-    def waves(self, network: LightNetwork, n: int) -> list[tuple[Tensor, Tensor]]:
+    def waves(self, network: SpectralNetwork, n: int) -> list[tuple[Tensor, Tensor]]:
         """(teacher, student) of n rows spread over all lengths."""
         pairs = [(example.samples.float(), waves[0])
                  for example, waves in zip(self._examples, self._speak(network), strict=True)]  # fmt: skip
         return pairs[:: max(1, len(pairs) // n)][:n]
 
-    def _speak(self, network: LightNetwork) -> list[tuple[Tensor, Tensor]]:
+    def _speak(self, network: SpectralNetwork) -> list[tuple[Tensor, Tensor]]:
         """The wave and its predictable part of each row."""
         waves: list[tuple[Tensor, Tensor]] = []
         while len(waves) < len(self._examples):
@@ -83,7 +83,7 @@ class Evaluation:
         return waves
 
     def _batch(
-        self, network: LightNetwork, examples: Sequence[Example], noises: Sequence[Tensor]
+        self, network: SpectralNetwork, examples: Sequence[Example], noises: Sequence[Tensor]
     ) -> list[tuple[Tensor, Tensor]]:
         pad = torch.nn.utils.rnn.pad_sequence
         f0 = pad([each.f0 for each in examples], batch_first=True)

@@ -137,5 +137,5 @@ def orthogonalise(matrices: Tensor, n_iterations: int = 5) -> Tensor:  # [n, row
 
 
 def is_block_matrix(name: str) -> bool:
-    """The wide layers of the light vocoder's blocks."""
-    return name.startswith("blocks.") and name.endswith(("expand.weight", "contract.weight"))
+    """The wide layers of a student's blocks."""
+    return "blocks." in name and name.endswith(("expand.weight", "contract.weight"))

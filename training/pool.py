@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from training.teacher import Example
-from tutti.model.light.row import N_STATISTICS
 from tutti.model.light.signal import HOP
 from tutti.model.torch.light import FEATURES, TIMBRE, harmonic_phase
 
 STEPS_PER_S = 80
+STEPS_PER_FRAME = 2  # segments start with a frame
 STEPS_PER_ROW = 60  # rows are on average longer: their tables never fill first
 SETTLE_S = 0.05  # after which no training step still reads rows that are not drawn any more
 
@@ -26,30 +26,32 @@ SETTLE_S = 0.05  # after which no training step still reads rows that are not dr
 class Segments:
     """A batch: segments of rows with some context on both sides; what lies outside of its row is zero."""
 
-    features: Tensor  # [B, L, 512]
+    features: Tensor  # [B, L, n_features]
     f0: Tensor  # [B, L]
     phase: Tensor  # [B, L]
     timbre: Tensor  # [B, 128]
     valid: Tensor  # [B, L, 1]
     samples: Tensor  # [B, 300 (L - 2 context)], without the context
-    statistics: Tensor  # [B, 1028] of the whole rows
+    statistics: Tensor  # [B, 2 n_features + 4] of the whole rows
+    hidden: Tensor  # [B, L - 2 context, n] of the network that the student imitates
 
 
 class Pool:
     """Rows one after the other, with tables of where each starts."""
 
-    def __init__(self, seconds: float, device: torch.device) -> None:
+    def __init__(self, seconds: float, device: torch.device, n_features: int = FEATURES, n_hidden: int = 0) -> None:
         self.device = device
         self.capacity = int(seconds * STEPS_PER_S)
         n_rows = self.capacity // STEPS_PER_ROW + 1
         half, index = {"dtype": torch.float16, "device": device}, {"dtype": torch.int64, "device": device}
-        self._features = torch.zeros(self.capacity, FEATURES, **half)
+        self._features = torch.zeros(self.capacity, n_features, **half)
+        self._hidden = torch.zeros(self.capacity, n_hidden, **half)
         self._samples = torch.zeros(self.capacity, HOP, **half)
         self._f0 = torch.zeros(self.capacity, device=device)
         self._phase = torch.zeros(self.capacity, device=device)
         self._row = torch.zeros(self.capacity, **index)  # the row of each step
         self._timbre = torch.zeros(n_rows, TIMBRE, device=device)
-        self._statistics = torch.zeros(n_rows, N_STATISTICS, device=device)
+        self._statistics = torch.zeros(n_rows, 2 * (n_features + 2), device=device)
         self._start = torch.zeros(n_rows, **index)
         self._length = torch.ones(n_rows, **index)
         self._drawn = torch.zeros(2, dtype=torch.float64, device=device)  # first step, number; read inside the graph
@@ -64,7 +66,7 @@ class Pool:
         return self.n_steps / STEPS_PER_S
 
     @property
-    def statistics(self) -> Tensor:  # [rows, 1028]
+    def statistics(self) -> Tensor:  # [rows, 2 n_features + 4]
         """Of the rows that were added."""
         return self._statistics[: self.n_rows]
 
@@ -98,6 +100,7 @@ class Pool:
         steps = slice(self._end, int(ends[-1]))
         rows = torch.arange(self.n_rows, self.n_rows + len(examples)) % len(self._start)
         self._features[steps] = torch.cat([example.features for example in examples])
+        self._hidden[steps] = torch.cat([example.hidden for example in examples])
         self._samples[steps] = torch.cat([example.samples for example in examples]).view(-1, HOP)
         self._f0[steps] = torch.cat([example.f0 for example in examples])
         self._phase[steps] = torch.cat([harmonic_phase(example.f0[None])[0] for example in examples])
@@ -130,11 +133,12 @@ class Pool:
         device = self.device
         full = n_steps + 2 * context
         place, where = torch.rand(2, n, dtype=torch.float64, device=device)
-        first, size = self._drawn
-        row = self._row[(first + place * size).long() % self.capacity]
+        oldest, size = self._drawn
+        row = self._row[(oldest + place * size).long() % self.capacity]
         start, length = self._start[row][:, None], self._length[row][:, None]
         span = (length + 2 * context - full).clamp(min=0)  # a short row lies at the start of its segment
-        steps = -context + (where[:, None] * (span + 1)).long() + torch.arange(full, device=device)  # [n, full]
+        first = STEPS_PER_FRAME * (where[:, None] * (span // STEPS_PER_FRAME + 1)).long() - context
+        steps = first + torch.arange(full, device=device)  # [n, full]
         valid = (steps >= 0) & (steps < length)
         index = start + steps.clamp(min=0).minimum(length - 1)
         inner = slice(context, context + n_steps)
@@ -147,4 +151,5 @@ class Pool:
             mask,
             (self._samples[index[:, inner]].float() * mask[:, inner]).flatten(1),
             self._statistics[row],
+            self._hidden[index[:, inner]].float() * mask[:, inner],
         )

@@ -2,13 +2,17 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
+Phase = Literal["imitation", "regression", "adversarial"]
 FINAL = 0.01  # of the highest learning rate, at the end of a phase
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """First regression; then, for the last part, the critics: at first they alone learn."""
+    """First the imitation of another network, if at all, and regression; then, for the last part, the critics: at first
+    they alone learn.
+    """
 
     seconds: float
     critic_part: float = 0.25  # of the time
@@ -17,10 +21,16 @@ class Schedule:
     critic_rate: float = 3e-4
     warm_up_s: float = 5.0
     critic_alone_s: float = 12.0
+    imitation_part: float = 0.0  # of the time
 
     @property
     def regression_s(self) -> float:
         return self.seconds * (1 - self.critic_part)
+
+    def phase(self, now_s: float) -> Phase:
+        if self.is_adversarial(now_s):
+            return "adversarial"
+        return "imitation" if now_s < self.seconds * self.imitation_part else "regression"
 
     def is_adversarial(self, now_s: float) -> bool:
         return now_s >= self.regression_s and self.critic_part > 0

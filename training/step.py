@@ -13,7 +13,7 @@ from training.optimiser import AdamBetas, FlatParameters, Optimiser, is_block_ma
 from training.pool import Pool
 from training.speaker import SpeakerEncoder
 from tutti.model.light.signal import HOP, REACH
-from tutti.model.torch.light import LightNetwork, pulse_train
+from tutti.model.torch.light import SpectralNetwork, pulse_train
 
 Mode = Literal["eager", "graph", "compiled"]  # plain PyTorch; one CUDA graph; the same of compiled functions
 
@@ -36,7 +36,7 @@ class StepOptions:
 
 
 def render(
-    network: LightNetwork,
+    network: SpectralNetwork,
     features: Tensor,
     f0: Tensor,
     phase: Tensor,
@@ -53,9 +53,7 @@ def render(
     outside = (f0.shape[1] - n_noise) // 2
     around = slice(outside, outside + n_noise)
     inner = slice(outside + REACH, outside + n_noise - REACH)
-    timbre = network.row(timbre, statistics)
-    with torch.autocast(features.device.type, torch.bfloat16, enabled=features.is_cuda):
-        hidden = network.hidden(features, f0, timbre, valid)
+    hidden = hear(network, features, f0, timbre, valid, statistics)
     with torch.no_grad():
         waves = torch.cat([pulse_train(phase[:, around], f0[:, around]), noise])
         sources = network.transform.analyse(waves)[:, REACH:-REACH]
@@ -68,19 +66,30 @@ def render(
     return predictable + noisy, predictable
 
 
+def hear(
+    network: SpectralNetwork, features: Tensor, f0: Tensor, timbre: Tensor, valid: Tensor, statistics: Tensor
+) -> Tensor:
+    """What the network's head reads, [B, L, width]."""
+    timbre = network.row(timbre, statistics)
+    with torch.autocast(features.device.type, torch.bfloat16, enabled=features.is_cuda):
+        return network.hidden(features, f0, timbre, valid)
+
+
 class Step:
-    """The student, the critic and their optimisers; `regression` and `adversarial` are one step each."""
+    """The student, the critic and their optimisers; `imitation`, `regression` and `adversarial` are one step each."""
 
     def __init__(
         self,
-        network: LightNetwork,
+        network: SpectralNetwork,
         pool: Pool,
         options: StepOptions,
         critic: Critic | None = None,
         speaker: SpeakerEncoder | None = None,
+        imitated: nn.Linear | None = None,
     ) -> None:
+        """`imitated`: the head of the network whose hidden values the pool holds."""
         self.options, self.network, self.pool, self.critic = options, network, pool, critic
-        self.speaker = speaker
+        self.speaker, self.imitated = speaker, imitated
         device = next(network.parameters()).device
         self.student = Optimiser(
             FlatParameters(network, is_block_matrix if options.muon else lambda _: False), AdamBetas(), options.average
@@ -92,6 +101,20 @@ class Step:
         compiled = options.mode == "compiled"
         self._render = torch.compile(render, dynamic=False) if compiled else render
         self._losses = torch.compile(self.losses, dynamic=False) if compiled else self.losses
+
+    def imitation(self) -> None:
+        """Say the spectra of another network, all bins alike: fast, as nothing is transformed."""
+        assert self.imitated is not None
+        options = self.options
+        segments = self.pool.draw(options.rows, options.steps, options.context)
+        inner = slice(options.context, options.context + options.steps)
+        inputs = segments.features, segments.f0, segments.timbre, segments.valid, segments.statistics
+        said = self.network.head(hear(self.network, *inputs)[:, inner].float())
+        with torch.no_grad():
+            expected, valid = self.imitated(segments.hidden), segments.valid[:, inner]
+        loss = ((said - expected) * valid).abs().mean()
+        self._update([loss], [torch.ones_like(loss)])
+        self._note({"loss": loss.detach()})
 
     def regression(self) -> None:
         self._regress(self.options.speaker_every * self.options.weights.speaker)
@@ -163,9 +186,9 @@ class Step:
         self.judge.step()
         return gradient, {"critic": tell.detach(), "please": please.detach()}
 
-    def _update(self, waves: list[Tensor], gradients: list[Tensor]) -> None:
+    def _update(self, outputs: list[Tensor], gradients: list[Tensor]) -> None:
         flat = self.student.flat
-        flat.set_gradients(torch.autograd.grad(waves, flat.parameters, gradients))
+        flat.set_gradients(torch.autograd.grad(outputs, flat.parameters, gradients))
         self.student.step()
 
     def _note(self, parts: dict[str, Tensor]) -> None:

@@ -8,12 +8,14 @@ import pytest
 
 from tests.training.fakes import WORDS, HummingTeacher, silent_voices
 from training import distil
+from training.nano_student import READ
+from training.students import LIGHT
 
 pytestmark = pytest.mark.slow
 
 
-def run(monkeypatch: pytest.MonkeyPatch, data: Path, *arguments: str) -> None:
-    monkeypatch.setattr(distil, "open_teacher", lambda _args, _device: HummingTeacher())
+def run(monkeypatch: pytest.MonkeyPatch, data: Path, *arguments: str, teacher: HummingTeacher | None = None) -> None:
+    monkeypatch.setattr(distil, "open_teacher", lambda *_: teacher or HummingTeacher())
     monkeypatch.setattr(sys, "argv", ["distil", "train", "--tiny", "--data", str(data), *arguments])
     monkeypatch.setattr(distil, "BLOCK", 2)
     args = distil.parse_arguments(None, distil.COMMANDS)
@@ -41,5 +43,20 @@ def test_a_run_learns_and_another_goes_on_from_its_files(data: Path, monkeypatch
     }
     run(monkeypatch, data, *COMMON, "--out", str(second), "--seconds", "0.1", "--critic-part", "0",
         "--start", str(first / "light.npz"))  # fmt: skip
+    resumed = json.loads((second / "curve.json").read_text())
+    assert resumed[0]["mel_db"] == pytest.approx(curve[-1]["mel_db"], rel=0.02)
+
+
+def test_nano_imitates_then_learns_and_goes_on_from_its_files(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, nano = data / "first", data / "second", ("--student", "nano")
+    run(monkeypatch, data, *COMMON, *nano, "--out", str(first), "--seconds", "8", "--imitation-part", "0.2",
+        "--critic-part", "0.3", teacher=HummingTeacher(READ, LIGHT.tiny["width"]))  # fmt: skip
+    curve = json.loads((first / "curve.json").read_text())
+    assert curve[-1]["mel_db"] < 0.8 * curve[0]["mel_db"]
+    assert {"imitation.npz.0", "regression.npz.0", "nano.npz.0", "critic.npz.0"} <= {
+        file.name for file in first.iterdir()
+    }
+    run(monkeypatch, data, *COMMON, *nano, "--out", str(second), "--seconds", "0.1", "--critic-part", "0",
+        "--start", str(first / "nano.npz"), teacher=HummingTeacher(READ))  # fmt: skip
     resumed = json.loads((second / "curve.json").read_text())
     assert resumed[0]["mel_db"] == pytest.approx(curve[-1]["mel_db"], rel=0.02)

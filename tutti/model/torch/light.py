@@ -140,14 +140,14 @@ class Transform(nn.Module):
         return wave[:, EDGE:-EDGE]
 
 
-def network_inputs(x: Tensor, f0: Tensor) -> Tensor:  # [B, L, 512], [B, L] -> [B, L, 514]
-    """The decoder's output, voiced or not, and the logarithm of the pitch."""
+def network_inputs(x: Tensor, f0: Tensor) -> Tensor:  # [B, L, n], [B, L] -> [B, L, n + 2]
+    """What a network reads of a step: features, voiced or not, and the logarithm of the pitch."""
     voiced = f0 > VOICED_HZ
     pitch = torch.log(f0.clamp(min=VOICED_HZ) / REFERENCE_HZ).masked_fill(~voiced, 0.0)
     return torch.cat([x, voiced[:, :, None].to(x.dtype), pitch[:, :, None].to(x.dtype)], dim=-1)
 
 
-def row_statistics(x: Tensor, f0: Tensor, valid: Tensor) -> Tensor:  # [B, L, 512], [B, L], [B, L, 1] -> [B, 1028]
+def row_statistics(x: Tensor, f0: Tensor, valid: Tensor) -> Tensor:  # [B, L, n], [B, L], [B, L, 1] -> [B, 2n + 4]
     """Mean and standard deviation of each input over the row, whatever lies after its end."""
     inputs, n_steps = network_inputs(x.float(), f0), valid.sum(1).clamp(min=1)
     mean = inputs.masked_fill(~valid, 0.0).sum(1) / n_steps
@@ -158,31 +158,31 @@ def row_statistics(x: Tensor, f0: Tensor, valid: Tensor) -> Tensor:  # [B, L, 51
 class RowSteering(nn.Module):
     """What the statistics of a row add to its timbre: nothing until they were measured and learned."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_statistics: int = N_STATISTICS) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(TIMBRE, N_STATISTICS))
-        self.register_buffer("mean", torch.zeros(N_STATISTICS))
-        self.register_buffer("scale", torch.zeros(N_STATISTICS))
+        self.weight = nn.Parameter(torch.zeros(TIMBRE, n_statistics))
+        self.register_buffer("mean", torch.zeros(n_statistics))
+        self.register_buffer("scale", torch.zeros(n_statistics))
 
     mean: Tensor
     scale: Tensor
 
-    def measure(self, statistics: Tensor) -> None:  # [rows, 1028]
+    def measure(self, statistics: Tensor) -> None:  # [rows, n_statistics]
         """Normalise by these rows from now on."""
         self.mean.copy_(statistics.mean(0))
         self.scale.copy_(1 / statistics.std(0).clamp(min=1e-2))
 
-    def forward(self, timbre: Tensor, statistics: Tensor) -> Tensor:  # [B, 128], [B, 1028] -> [B, 128]
-        normalised = ((statistics - self.mean) * self.scale).clamp(-LIMIT, LIMIT) * N_STATISTICS**-0.5
+    def forward(self, timbre: Tensor, statistics: Tensor) -> Tensor:  # [B, 128], [B, n_statistics] -> [B, 128]
+        normalised = ((statistics - self.mean) * self.scale).clamp(-LIMIT, LIMIT) * len(self.mean) ** -0.5
         return timbre + F.linear(normalised.to(self.weight.dtype), self.weight)
 
 
 class LightBlock(nn.Module):
     """ConvNeXt: a convolution of each channel by itself, then two wide layers; the style steers the norm between."""
 
-    def __init__(self, width: int, expansion: int) -> None:
+    def __init__(self, width: int, expansion: int, taps: int = TAPS) -> None:
         super().__init__()
-        self.along = nn.Conv1d(width, width, TAPS, padding=TAPS // 2, groups=width)
+        self.along = nn.Conv1d(width, width, taps, padding=taps // 2, groups=width)
         self.style = nn.Linear(TIMBRE, 2 * width)
         self.expand = nn.Linear(width, expansion * width)
         self.contract = nn.Linear(expansion * width, width)
@@ -201,20 +201,19 @@ class LightBlock(nn.Module):
             from tutti.model.torch import kernels
 
             return kernels.steered_conv(x, valid, self.along.weight, cast(Tensor, self.along.bias), steering, EPSILON)
-        y = self.along(_masked(x, valid).transpose(1, 2)).transpose(1, 2)
+        y = self.along(masked(x, valid).transpose(1, 2)).transpose(1, 2)
         scale, shift = steering[:, None].chunk(2, dim=-1)
         return F.layer_norm(y, y.shape[-1:], eps=EPSILON) * (1 + scale) + shift
 
 
-class LightNetwork(nn.Module):
-    """The decoder's output, pitch and timbre, steered by the row's statistics -> samples."""
+class SpectralNetwork(nn.Module):
+    """What a student hears of a step, as 601 bins of five spectra -> samples. How it listens is the subclass's."""
 
-    def __init__(self, width: int = 512, n_blocks: int = N_BLOCKS, expansion: int = 3) -> None:
+    def __init__(self, width: int, n_features: int) -> None:
         super().__init__()
-        self.entry = nn.Conv1d(FEATURES + 2, width, TAPS, padding=TAPS // 2)
-        self.blocks = nn.ModuleList(LightBlock(width, expansion) for _ in range(n_blocks))
+        self.n_features = n_features  # that it reads of a step, besides the pitch
         self.head = nn.Linear(width, 5 * BINS)
-        self.row = RowSteering()
+        self.row = RowSteering(2 * (n_features + 2))
         self.transform = Transform()
         nn.init.normal_(self.head.weight, std=0.01)
         with torch.no_grad():  # start quiet, the source louder than the rest
@@ -222,21 +221,12 @@ class LightNetwork(nn.Module):
 
     @classmethod
     def of(cls, state: Mapping[str, Tensor]) -> Self:
-        """The network with these weights; those from before `row` steer nothing by it."""
-        width = len(state["entry.bias"])
-        n_blocks = sum(name.endswith(".gain") for name in state)
-        network = cls(width, n_blocks, len(state["blocks.0.expand.bias"]) // width)
-        network.load_state_dict({**network.row.state_dict(prefix="row."), **state})
-        return network
+        """The network with these weights."""
+        raise NotImplementedError
 
     def hidden(self, x: Tensor, f0: Tensor, timbre: Tensor, valid: Tensor | None = None) -> Tensor:
-        """x [B, L, 512], f0 [B, L], timbre [B, 128], valid [B, L, 1] (default: all) -> [B, L, width]."""
-        h = self.entry(_masked(network_inputs(x, f0), valid).transpose(1, 2)).transpose(1, 2)
-        if masks.has_kernels(x):
-            h = h.contiguous()
-        for block in self.blocks:
-            h = block(h, timbre, valid)
-        return F.layer_norm(h, h.shape[-1:])
+        """x [B, L, n_features], f0 [B, L], timbre [B, 128], valid [B, L, 1] (default: all) -> [B, L, width]."""
+        raise NotImplementedError
 
     def spectra(self, hidden: Tensor, source: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """hidden [B, L, width], spectra of source and noise [B, L, 601, 2] -> predictable part, noise."""
@@ -259,13 +249,13 @@ class LightNetwork(nn.Module):
 
         Here and in `filter_sources` the pitch is zero after each row's end.
         """
-        noise = _masked(noise.view(*f0.shape, HOP), valid).flatten(1)
+        noise = masked(noise.view(*f0.shape, HOP), valid).flatten(1)
         return self.transform.analyse(pulse_train(phase, f0)), self.transform.analyse(noise)
 
     def filter_sources(
         self, x: Tensor, f0: Tensor, timbre: Tensor, source: Tensor, noise: Tensor, valid: Tensor | None = None
     ) -> Tensor:
-        """x [B, L, 512], f0 [B, L], timbre [B, 128], spectra of the sources -> samples [B, 300L]."""
+        """x [B, L, n_features], f0 [B, L], timbre [B, 128], spectra of the sources -> samples [B, 300L]."""
         hidden = self.hidden(x, f0, timbre, valid)
         if valid is not None and masks.has_kernels(x):
             from tutti.model.torch import kernels
@@ -274,7 +264,7 @@ class LightNetwork(nn.Module):
             spectra = kernels.filter_sources(F.linear(hidden, weight, bias), source, noise, valid, MAX_LOG_MAGNITUDE)
             return self.transform.synthesise(spectra)
         predictable, noise = self.spectra(hidden, source, noise)
-        return self.transform.synthesise(_masked(predictable + noise, None if valid is None else valid[..., None]))
+        return self.transform.synthesise(masked(predictable + noise, None if valid is None else valid[..., None]))
 
     def _aligned_head(self) -> tuple[Tensor, Tensor]:
         """Weight and bias for a multiple of eight outputs: without them the product takes five times as long."""
@@ -284,10 +274,37 @@ class LightNetwork(nn.Module):
     def forward(
         self, x: Tensor, f0: Tensor, phase: Tensor, timbre: Tensor, noise: Tensor, valid: Tensor | None = None
     ) -> Tensor:
-        """x [B, L, 512], f0 and phase [B, L], timbre [B, 128], noise [B, 300L], valid [B, L, 1] -> [B, 300L]."""
-        f0 = _masked(f0[:, :, None], valid)[:, :, 0]
+        """x [B, L, n_features], f0 and phase [B, L], timbre [B, 128], noise [B, 300L] -> [B, 300L]."""
+        f0 = masked(f0[:, :, None], valid)[:, :, 0]
         return self.filter_sources(x, f0, timbre, *self.sources(f0, phase, noise, valid), valid)
 
 
-def _masked(x: Tensor, valid: Tensor | None) -> Tensor:
+class LightNetwork(SpectralNetwork):
+    """The decoder's output, pitch and timbre, steered by the row's statistics -> samples."""
+
+    def __init__(self, width: int = 512, n_blocks: int = N_BLOCKS, expansion: int = 3) -> None:
+        super().__init__(width, FEATURES)
+        self.entry = nn.Conv1d(FEATURES + 2, width, TAPS, padding=TAPS // 2)
+        self.blocks = nn.ModuleList(LightBlock(width, expansion) for _ in range(n_blocks))
+
+    @classmethod
+    def of(cls, state: Mapping[str, Tensor]) -> Self:
+        """The network with these weights; those from before `row` steer nothing by it."""
+        width = len(state["entry.bias"])
+        n_blocks = sum(name.endswith(".gain") for name in state)
+        network = cls(width, n_blocks, len(state["blocks.0.expand.bias"]) // width)
+        network.load_state_dict({**network.row.state_dict(prefix="row."), **state})
+        return network
+
+    def hidden(self, x: Tensor, f0: Tensor, timbre: Tensor, valid: Tensor | None = None) -> Tensor:
+        h = self.entry(masked(network_inputs(x, f0), valid).transpose(1, 2)).transpose(1, 2)
+        if masks.has_kernels(x):
+            h = h.contiguous()
+        for block in self.blocks:
+            h = block(h, timbre, valid)
+        return F.layer_norm(h, h.shape[-1:])
+
+
+def masked(x: Tensor, valid: Tensor | None) -> Tensor:
+    """Zero where no row is."""
     return x if valid is None else x * valid.to(x.dtype)
