@@ -1,7 +1,7 @@
 """Install tutti as a newcomer does, by each of its one-line commands in an empty home, and print seconds and megabytes.
 
     make dist
-    python -m scripts.try_install [--only "uvx tutti-tts speak"] [--json benchmarks/results/install-x86_64.json]
+    python -m scripts.try_install [--only "uvx speak"] [--json benchmarks/results/install-x86_64.json]
 
 Packages and the model come from a server on loopback that counts their bytes: the seconds are those of the machine, and
 a network adds what the megabytes take. Needs uv and pipx on the PATH, or in --tools; the model in TUTTI_HOME.
@@ -35,12 +35,12 @@ from tutti.weights.manifest import HUB_REPO, HUB_REVISION, LEXICONS, required_fi
 ROOT = Path(__file__).parent.parent
 HUB_PREFIX = f"/{HUB_REPO}/resolve/{HUB_REVISION}/"
 SPEAK = 'speak "Hello" -o hello.wav'
-WAYS = (
-    f"uvx tutti-tts {SPEAK}",
-    "uvx tutti-tts serve --port 0",
-    f"pipx run tutti-tts {SPEAK}",
-    f"pip install tutti-tts && tutti {SPEAK}",
-)
+WAYS = {
+    "uvx speak": f"uvx tutti-tts {SPEAK}",
+    "uvx serve": "uvx tutti-tts serve --port 0",
+    "pipx speak": f"pipx run tutti-tts {SPEAK}",
+    "pip speak": f"pip install tutti-tts && tutti {SPEAK}",
+}
 TIMEOUT_S = 600
 READY = re.compile(r"tutti is ready: (http://\S+)")
 
@@ -49,6 +49,7 @@ READY = re.compile(r"tutti is ready: (http://\S+)")
 class Trial:
     """One way to install, and what it took until speech was there."""
 
+    name: str
     way: str
     seconds: float
     packages_mb: float  # downloaded
@@ -151,7 +152,7 @@ def base_python() -> str:
     return str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
 
 
-def try_way(way: str, origin: Origin, tools: Path | None) -> Trial:
+def try_way(name: str, way: str, origin: Origin, tools: Path | None) -> Trial:
     """Run it in an empty home, then once more; raise if there is no speech."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
@@ -166,7 +167,7 @@ def try_way(way: str, origin: Origin, tools: Path | None) -> Trial:
         again_s = time_to_speech(command, home, environment)
         models = bytes_under(home / ".cache/tutti")
         disk = bytes_under(home) - models
-    return Trial(way, first_s, sent.get("packages", 0) / 1e6, sent.get("model", 0) / 1e6, disk / 1e6, again_s)
+    return Trial(name, way, first_s, sent.get("packages", 0) / 1e6, sent.get("model", 0) / 1e6, disk / 1e6, again_s)
 
 
 def time_to_speech(command: str, home: Path, environment: Mapping[str, str]) -> float:
@@ -221,18 +222,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Try the one-line installations in an empty home.")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="what `make dist` wrote")
     parser.add_argument("--tools", type=Path, help="a folder with uvx and pipx, if they are not on the PATH")
-    parser.add_argument("--only", help="the ways that begin with this")
+    parser.add_argument("--only", choices=WAYS)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         wheels = Path(folder)
         collect(arguments.dist, wheels)
         origin = Origin(wheels, Settings().home)
-        ways = [way for way in WAYS if way.startswith(arguments.only or "")]
-        trials = [try_way(way, origin, arguments.tools) for way in ways]
+        names = [arguments.only] if arguments.only else WAYS
+        trials = [try_way(name, WAYS[name], origin, arguments.tools) for name in names]
     print(table(trials))
     if arguments.json:
-        machine = {"machine": platform.machine(), "python": platform.python_version(), "cores": os.cpu_count()}
+        machine = {
+            "machine": platform.machine(),
+            "python": platform.python_version(),
+            "cores": os.cpu_count(),
+            "load": os.getloadavg()[0],
+        }
         arguments.json.write_text(json.dumps({**machine, "trials": [asdict(t) for t in trials]}, indent=1) + "\n")
 
 
