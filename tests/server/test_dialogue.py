@@ -1,6 +1,7 @@
 """Several voices in one request: the turns of a dialogue, and voices that a request names."""
 
 import io
+import json
 import wave
 from collections.abc import Iterator
 from typing import Any
@@ -52,6 +53,25 @@ def test_a_dialogue_is_its_turns_one_after_the_other(tones: RunningServer) -> No
     assert np.array_equal(both, np.concatenate(each))
     renamed = [{"voice_id": turn["voice"], "text": turn["text"]} for turn in TURNS]
     assert np.array_equal(both, samples(tones, "/dev/dialogue", inputs=renamed))
+
+
+CAST = {"Anna": "af_bella", "Old Ben": {"voice": "am_michael", "rate": 0.5}}
+
+
+def test_a_cast_names_the_speakers_of_turns_and_of_their_words(tones: RunningServer) -> None:
+    turns = [{"speaker": "Anna", "text": "Deep water runs."}, {"speaker": "old ben", "text": "Here."}]
+    each = [samples(tones, input="Deep water runs.", voice="af_bella"), samples(tones, input="Here.", speed=0.5)]
+    both = samples(tones, "/v1/audio/dialogue", turns=turns, cast=CAST)
+    assert len(both) == sum(map(len, each))
+    body = {"turns": turns, "cast": CAST, "stream_format": "sse", "word_timestamps": True, "response_format": "pcm"}
+    answer = tones.post("/v1/audio/dialogue", body)
+    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+    spoken = [word for event in events for word in event.get("words", ())]
+    assert [(word["word"], word["speaker"]) for word in spoken] == [
+        *(("Deep", "Anna"), ("water", "Anna"), ("runs.", "Anna"), ("Here.", "old ben")),
+    ]
+    ghost = [{"speaker": "Carl", "text": "Boo."}]
+    assert_error(tones.post("/v1/audio/dialogue", {"turns": ghost, "cast": CAST}), 400, "voice_not_found", "turns")
 
 
 def test_a_pause_between_turns_is_silence_of_that_length(tones: RunningServer) -> None:

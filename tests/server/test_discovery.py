@@ -92,6 +92,7 @@ def test_the_openapi_document_has_every_route_with_its_errors_and_no_422(server:
         *(
             "/dev/generate_from_phonemes",
             "/dev/dialogue",
+            "/v1/audio/dialogue",
             "/dev/ssml",
             "/v1/audio/voices/combine",
             "/health",

@@ -52,6 +52,7 @@ def test_only_configured_keys_are_accepted_plain_or_hashed(fake_engine: FakeEngi
             "/test/batching",
             "/dev/phonemize",
             "/dev/dialogue",
+            "/v1/audio/dialogue",
             "/dev/ssml",
             "/v1/audio/voices/combine",
         ):

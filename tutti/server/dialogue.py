@@ -11,7 +11,7 @@ from tutti.errors import InvalidInput
 from tutti.server.aliases import Aliases, resolve_voice
 from tutti.server.errors import rename_param
 from tutti.server.request import SpeechRequest
-from tutti.server.schemas import Options, SpeechBody, VoiceChoice, at_most, voice_expression
+from tutti.server.schemas import Options, SpeechBody, VoiceAliases, VoiceChoice, at_most, voice_expression
 from tutti.text.language import AUTO
 from tutti.text.marks import end_marks, marks_as_text
 
@@ -20,18 +20,23 @@ MARKED_VOICE = re.compile(r"[^\[\]\n]{1,120}")  # that fits into a mark
 
 
 class Turn(Options):
-    """What one speaker of a dialogue says; `voice_id` is another name for `voice`."""
+    """What one speaker of a dialogue says; `speaker` and `voice_id` are other names for `voice`."""
 
-    voice: VoiceChoice = Field(validation_alias=AliasChoices("voice", "voice_id"))
+    voice: VoiceChoice = Field(validation_alias=AliasChoices("voice", "speaker", "voice_id"))
     text: str
 
 
 class DialogueBody(SpeechBody):
-    """POST /dev/dialogue."""
+    """POST /v1/audio/dialogue, and /dev/dialogue."""
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"turns": [{"voice": "af_heart", "text": "Ready?"}, {"voice": "am_puck", "text": "Yes."}]}]
+            "examples": [
+                {
+                    "cast": {"Anna": "af_heart", "Ben": {"voice": "am_puck", "rate": 0.95}},
+                    "turns": [{"speaker": "Anna", "text": "Ready?"}, {"speaker": "Ben", "text": "Yes."}],
+                }
+            ]
         },
     )
 
@@ -39,7 +44,18 @@ class DialogueBody(SpeechBody):
     turns: Annotated[list[Turn], at_most(MAX_TURNS)] = Field(
         min_length=1, validation_alias=AliasChoices("turns", "inputs"), description="in order; or `inputs`"
     )
+    voice_aliases: VoiceAliases | None = Field(
+        None,
+        validation_alias=AliasChoices("voice_aliases", "cast"),
+        description="who speaks with which voice, or {'voice', 'rate'}; or `cast`",
+    )
     pause_between_turns: float | None = Field(None, ge=0, le=10, description="seconds of silence; default: 0")
+
+    @property
+    def times(self) -> frozenset[str]:
+        """Return which times are asked for; those of words name the speaker, too."""
+        times = super().times
+        return times | {"speaker"} if "word" in times else times
 
     def ignored_options(self) -> tuple[str, ...]:
         unused = (name for name in ("input", "voice") if getattr(self, name))

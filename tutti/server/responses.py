@@ -371,7 +371,7 @@ def json_line(content: dict[str, Any]) -> bytes:
 def time_lists(words: Sequence[WordTime], times: Set[str]) -> dict[str, list[dict[str, Any]]]:
     """Return the lists that are asked for by name, those that are not empty."""
     lists = {
-        "words": word_times(words, "start", "end") if "word" in times else [],
+        "words": word_times(words, "start", "end", speakers="speaker" in times) if "word" in times else [],
         "phonemes": sound_times((s for word in words for s in word.phonemes), "phoneme") if "phoneme" in times else [],
         "visemes": sound_times(visemes(words), "viseme") if "viseme" in times else [],
     }
@@ -386,8 +386,12 @@ def sound_times(sounds: Iterable[PhonemeTime], name: str) -> list[dict[str, Any]
     ]
 
 
-def word_times(words: Iterable[WordTime], start: str, end: str) -> list[dict[str, Any]]:
-    return [{"word": word.word, start: round(word.start_s, 3), end: round(word.end_s, 3)} for word in words]
+def word_times(words: Iterable[WordTime], start: str, end: str, *, speakers: bool = False) -> list[dict[str, Any]]:
+    return [
+        {"word": word.word, start: round(word.start_s, 3), end: round(word.end_s, 3)}
+        | ({"speaker": word.voice} if speakers else {})
+        for word in words
+    ]
 
 
 def base64_text(data: bytes) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 
 Place = Literal["here", "engine", "close"]
 
-SPEECH_PATHS = ("/v1/audio/speech", "/tts", "/tts/stream")  # the routes of an HTTP process
+SPEECH_PATHS = ("/v1/audio/speech", "/v1/audio/dialogue", "/tts", "/tts/stream")  # the routes of an HTTP process
 _SPEECH = re.compile(rb"POST (?:%s) HTTP/1\.1\r\n" % "|".join(SPEECH_PATHS).encode())
 MAX_DIRECT = 4  # streams at once up to which the engine's process answers; more would take computing from the engine
 # For which it does not after more streams than that were there. Longer leaves connections where they are between two

@@ -41,6 +41,7 @@ def speech_routes(service: Service, downloads: Downloads) -> APIRouter:
         """Speak a text. Audio is sent as it is made, unless `stream` is false."""
         return await speak(request, body)
 
+    @routes.post("/v1/audio/dialogue", response_class=Response, responses={**AUDIO, **error_responses(404)})
     @routes.post("/dev/dialogue", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def dialogue(request: Request, body: DialogueBody) -> Response:
         """Speak the turns of a dialogue, each in its voice. The options of `/v1/audio/speech` have their effect."""
