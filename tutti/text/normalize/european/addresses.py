@@ -8,6 +8,11 @@ from tutti.text.normalize.locales.locale import Locale
 from tutti.text.normalize.web import expand_addresses, pieces
 from tutti.text.options import ALL_ON, Normalization
 
+_LIKE_ADDRESS = re.compile(
+    r"[@#]|//|\\|www\.|\w\.[A-Za-z]{2}|(?<!\w)[~.]*/[A-Za-z_.]|\?[A-Za-z_]\w*=|localhost|\d\.\d{1,3}\.\d{1,3}\.\d"
+    r"|\.7z|\.mp[34]",
+    re.IGNORECASE,
+)
 _HANDLE = re.compile(r"(?<![\w.@])@[A-Za-z_]\w{1,63}")
 _HASHTAG = re.compile(r"(?<![\w&#])#(?=[^\W\d_])")
 _GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+|\d{1,2}\.\d{1,2}\.\d{2,4}")  # no address, but a number or a date
@@ -17,6 +22,8 @@ _SIGNS_LEFT_OUT = frozenset("!(),;'[]|^*$")
 
 def expand(aligned: AlignedText, locale: Locale, options: Normalization = ALL_ON) -> AlignedText:
     """Spell addresses, handles and hashtags."""
+    if not _LIKE_ADDRESS.search(aligned.text):
+        return aligned
     aligned = expand_addresses(aligned, lambda address: _spell(address, locale), options)
     if "@" in aligned.text:
         aligned = aligned.sub(_HANDLE, lambda match: _spell(match[0], locale))

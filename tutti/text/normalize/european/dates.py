@@ -9,6 +9,8 @@ from tutti.text.normalize.european.figures import year
 from tutti.text.normalize.locales import find_locale
 from tutti.text.normalize.locales.locale import Locale
 
+_TWO_SEPARATORS = re.compile(r"\d[/.-]\d\d?[/.-]\d")
+_MONTH_OR_DAY = re.compile(r"\d\s(?:de\s)?[a-zéû]{3,5}[. ]|\b[^\W\d_]{3}\.")
 _ISO_DATE = re.compile(r"(?<![\d.,/-])(\d{4})-(\d{1,2})-(\d{1,2})(?![\d/-])")
 _DATE = re.compile(r"(?<![\d.,/-])(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?![\d/-]|[.,]\d)")
 _DAY_MONTH = re.compile(r"(?<![\d.,/-])(?:(0?[1-9]|[12]\d|3[01])/(0[1-9])|([012]\d|3[01])/(1[0-2]))(?![\d/]|[.,]\d)")
@@ -17,16 +19,17 @@ _RANGE = re.compile(r"(?<=\d)\s?[-–—]\s?(?=\d)")
 
 def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
     """Write dates and times of day in words."""
-    aligned = aligned.sub(_ISO_DATE, lambda match: _date(match[3], match[2], match[1], locale))
-    aligned = aligned.sub(_DATE, lambda match: _date(match[1], match[3], match[4], locale))
+    if _TWO_SEPARATORS.search(aligned.text):
+        aligned = aligned.sub(_ISO_DATE, lambda match: _date(match[3], match[2], match[1], locale))
+        aligned = aligned.sub(_DATE, lambda match: _date(match[1], match[3], match[4], locale))
     aligned = aligned.sub(_time_rule(locale.code), lambda match: _time_of(match, locale))
-    if locale.before_time:
+    if locale.before_time and "." in aligned.text:
         aligned = aligned.sub(_dotted_time(locale.code), lambda match: {"time": _time(match["h"], match["m"], locale)})
     if "/" in aligned.text:
         aligned = aligned.sub(_DAY_MONTH, lambda match: _day_month(match, locale))
-    if locale.short_months:
+    if locale.short_months and _MONTH_OR_DAY.search(aligned.text):
         aligned = aligned.sub(_short_month(locale.code), lambda match: _full_month(match, locale))
-    if locale.first_of_month:
+    if locale.first_of_month and "1" in aligned.text:
         aligned = aligned.sub(_first_of_month(locale.code), f"{locale.first_of_month} ")
     return aligned
 

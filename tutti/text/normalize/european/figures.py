@@ -21,7 +21,7 @@ def expand_fractions(aligned: AlignedText, locale: Locale) -> AlignedText:
     """Write fractions in words."""
     if "/" in aligned.text:
         aligned = aligned.sub(_FRACTION, lambda match: _fraction(match[1], match[2], locale))
-    return aligned.sub(_FRACTION_SIGN, lambda match: " " + match[0])
+    return aligned if aligned.text.isascii() else aligned.sub(_FRACTION_SIGN, lambda match: " " + match[0])
 
 
 def expand(aligned: AlignedText, locale: Locale) -> AlignedText:

@@ -12,6 +12,7 @@ _PHONE = re.compile(
     r"(?<![\w.,/+-])(?:\+\d{1,3}[ .-]?)?(?:\(\d{1,5}\)[ ]?)?\d{1,12}(?:[ .-]\d{1,8}){0,6}"
     r"(?![\w%€$°]|[.,/-]\d|\s?[€$%°])"
 )
+_SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
 _POSTCODE = re.compile(r"(?<=,\s)\d{5}(?=\s[A-ZÀ-Ý][a-zà-ÿ])")
 _YEARS = re.compile(r"[12]\d{3}-[12]\d{3}")
 
@@ -22,7 +23,8 @@ def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
     is_announced = bool(words and words.search(aligned.text))
     if locale.digit_words:
         aligned = aligned.sub(_digits_rule(locale.code), lambda match: {"n": _digits(match["n"], locale)})
-    aligned = aligned.sub(_PHONE, lambda match: _phone(match[0], locale, is_announced))
+    if _SEVEN_DIGITS.search(aligned.text):
+        aligned = aligned.sub(_PHONE, lambda match: _phone(match[0], locale, is_announced))
     return aligned.sub(_POSTCODE, lambda match: digits(match[0], locale.code))
 
 

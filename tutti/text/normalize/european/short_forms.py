@@ -11,14 +11,16 @@ from tutti.text.normalize.locales.locale import Locale
 
 _ACRONYM = re.compile(r"(?<![\w.-])(?<![A-ZÀ-Ý]{2}\s)[A-Z]{2,6}(?!\w|\s[A-ZÀ-Ý]{2})")
 _CODE = re.compile(r"(?<!\w)(?P<letters>[A-Z]{1,3})(?P<hyphen>-?)(?=\d)")
+_NUMBER = re.compile(r"\d|\b[IVX]{1,5}\b")
 _FEMININE_NAME = re.compile(r"\s[A-Z]\w*a\b")  # Santa Chiara
 _VOWEL = re.compile("[AEIOUYÀ-Ý]")
 
 
 def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
     """Write abbreviations in full where what stands beside them shows what they mean."""
+    has_number = _NUMBER.search(aligned.text)
     for kind in ("before_number", "after_number", "abbreviations", "before_name"):
-        rule = _rule(locale.code, kind)
+        rule = _rule(locale.code, kind) if has_number or "number" not in kind else None
         if rule:
             aligned = aligned.sub(rule, lambda match, kind=kind: _expand(match, locale.code, kind))  # type: ignore[misc]
     return aligned
