@@ -43,7 +43,7 @@ _LETTERS = re.compile(r"\b[A-Z](?: [A-Z])+(?P<plural>s)?\b")
 _SOUND = re.compile(r"/(?P<sound>[^/]+)/")
 _IPA = re.compile(rf"\b[Aa]y\b|{_SOUND.pattern}")  # the letter A, or a sound as it is
 _KANA = re.compile(rf"(?P<sound>[\u30a1-\u30fc]+)|{_SOUND.pattern.replace('sound', 'ipa')}")
-_FINAL_NASAL = re.compile("[mɲŋɴ](?![aiɯeoɨjʲ])")
+_FINAL_NASAL = re.compile("[ŋɴ]|[mɲ](?![aiɯeoɨjʲ])")
 _PLACEHOLDER = "\ufffc"
 
 

@@ -61,6 +61,49 @@ def test_a_character_is_pronounced_by_its_word() -> None:
     assert phonemes_of("行走").startswith("ɕi↗ŋ")
 
 
+@pytest.mark.parametrize(
+    ("text", "pinyin"),
+    [
+        ("这条河很长", "zhe4 tiao2 he2 hen3 chang2"),
+        ("孩子长大了", "hai2 zi5 zhang3 da4 le5"),
+        ("他还钱", "ta1 huan2 qian2"),
+        ("他还没来", "ta1 hai2 mei2 lai2"),
+        ("等一下", "deng3 yi2 xia4"),
+        ("不去", "bu2 qu4"),
+        ("不来", "bu4 lai2"),
+        ("他得走", "ta1 dei3 zou3"),
+        ("他得到", "ta1 de2 dao4"),
+        ("去银行", "qu4 yin2 hang2"),
+        ("重新", "chong2 xin1"),
+    ],
+)
+def test_the_words_beside_a_character_decide_its_sound(text: str, pinyin: str) -> None:
+    assert "".join(phonemes_of(text).split()) == "".join(map(chinese.symbols, pinyin.split()))
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("第2次", "第二次"),
+        ("80年代", "八十年代"),
+        ("1998-2004年", "一九九八到二零零四年"),
+        ("9:00-18:00", "九点到十八点"),
+        ("400-123-4567", "四零零，幺二三，四五六七"),
+        ("邮编100084", "邮编一零零零八四"),
+        ("路易XIV", "路易十四"),
+        ("50元/人", "五十元每人"),
+        ("2000本", "两千本"),
+        ("访问www.example.cn。", "访问W W W 点 example 点 C N。"),
+    ],
+)
+def test_figures_and_addresses_are_written_in_words(text: str, spelled: str) -> None:
+    assert normalize(AlignedText.of(text), "zh").text == spelled
+
+
+def test_a_colon_between_two_words_is_a_pause_and_not_lost() -> None:
+    assert pronounce("电话:零").dropped == ()
+
+
 def test_punctuation_is_in_the_models_symbols() -> None:
     pronunciation = pronounce("他说：「好」，（对）！")
     assert "".join(word.symbols for word in pronunciation.words) == "tʰa→ ʂwo→: “xau↓”, (twei↘)! "

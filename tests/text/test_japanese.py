@@ -1,5 +1,6 @@
 """Japanese: readings, particles, long vowels, and the kana table against the rows it is made of."""
 
+import re
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -79,6 +80,41 @@ def test_katakana_half_width_and_repeat_marks_become_hiragana() -> None:
 )
 def test_particles_long_vowels_and_everyday_readings(text: str, phonemes: str) -> None:
     assert phonemes_of(text) == phonemes
+
+
+@pytest.mark.parametrize(
+    ("text", "kana_of"),
+    [
+        ("四月一日", "シガツツイタチ"),
+        ("九月二十日", "クガツハツカ"),
+        ("七月七日", "シチガツナノカ"),
+        ("十四日と二十四日", "ジューヨッカトニジューヨッカ"),
+        ("一日中", "イチニチジュー"),
+        ("もう十分です", "モージューブンデス"),
+        ("十分待つ", "ジュップンマツ"),
+        ("辛いカレー", "カライカレー"),
+        ("辛い思い出", "ツライオモイデ"),
+        ("一人と二人", "ヒトリトフタリ"),
+        ("六本と六本木", "ロッポントロッポンギ"),
+        ("三軒と二羽", "サンゲントニワ"),
+        ("港区1-2-3", "ミナトクイチノニノサン"),
+        ("米を買う", "コメオカウ"),
+        ("米政府", "ベーセーフ"),
+    ],
+)
+def test_counters_in_kanji_and_words_with_two_readings(text: str, kana_of: str) -> None:
+    plain = normalize(AlignedText.of(text), "ja").text
+    assert one_nasal(phonemes_of(plain)) == one_nasal(kana.symbols(kana.to_hiragana(kana_of))[0])
+
+
+def one_nasal(phonemes: str) -> str:
+    """The nasal at the end of a syllable follows the next sound of its word only."""
+    return re.sub("[ŋɴ]|[mɲ](?![aiɯeoɨjʲ])", "n", phonemes.replace(" ", ""))
+
+
+def test_a_wave_is_spoken_between_two_amounts() -> None:
+    for text in ("50%~60%", "2020年〜2024年", "9時～10時"):
+        assert "から" in normalize(AlignedText.of(text), "ja").text
 
 
 def test_a_verb_and_its_endings_are_one_word_with_one_source() -> None:

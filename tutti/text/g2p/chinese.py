@@ -1,6 +1,7 @@
 """Mandarin: words by jieba, pinyin by pypinyin, and pinyin in the symbols that Kokoro was trained on."""
 
 import logging
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -57,9 +58,12 @@ def pronounce(aligned: AlignedText, ipa_overrides: Mapping[int, str], english: P
 def _han(aligned: AlignedText) -> tuple[list[PhonemeWord], tuple[str, ...]]:
     words: list[PhonemeWord] = []
     dropped: list[str] = []
-    for word in _segment(aligned):
+    parts = list(_segment(aligned))
+    syllables = _in_context(aligned.text, [syllable for word in parts for syllable in pinyin(word.text)])
+    for word in parts:
         phonemes = ""
-        for symbol, syllable in zip(word.text, pinyin(word.text), strict=True):
+        of_word, syllables = syllables[: len(word)], syllables[len(word) :]
+        for symbol, syllable in zip(word.text, of_word, strict=True):
             if syllable_phonemes := symbols(syllable):
                 phonemes += syllable_phonemes
             else:
@@ -67,6 +71,38 @@ def _han(aligned: AlignedText) -> tuple[list[PhonemeWord], tuple[str, ...]]:
         if phonemes:
             words.append(PhonemeWord(phonemes, word.source()))
     return words, tuple(dropped)
+
+
+# Readings that words beside a character decide, after Xiandai Hanyu Cidian.
+_READINGS = (
+    (re.compile("还(?=[钱书款债账贷清给]|[我你他她它](?:们)?的?(?:钱|书|债|款|东西)|了(?:钱|书|款|债))"), "huan2"),
+    (
+        re.compile(
+            "(?<=[我你他她它们人都也就总还])得(?=[马赶先再去要走回把做看想等学好多加上写买付花用吃睡说问找早跟向给在让有])"
+        ),
+        "dei3",
+    ),
+    (re.compile("(?<=[很太更最不多真挺较越])长(?![大高])|(?<=[发腿路河线绳])长(?=[，。！？的了得]|$)"), "chang2"),
+)
+
+
+_ONE = re.compile(
+    "(?<![第零一二三四五六七八九十百千万亿点])一(?=[下个样定次种位块件切些会半直般起刻旁边句条张本只座家天])"
+)
+
+
+def _in_context(text: str, syllables: list[str]) -> list[str]:
+    """Return the syllables of a sentence with the readings that words beside them decide, and the tones of 不, 一."""
+    for pattern, reading in _READINGS:
+        for match in pattern.finditer(text):
+            syllables[match.start()] = reading
+    for at, (symbol, following) in enumerate(zip(text, [*syllables[1:], ""], strict=True)):
+        if symbol == "不" and syllables[at] == "bu4" and following.endswith("4"):
+            syllables[at] = "bu2"
+    for match in _ONE.finditer(text):
+        if syllables[match.start()] == "yi1":
+            syllables[match.start()] = "yi2" if syllables[match.start() + 1][-1:] in ("4", "5") else "yi4"
+    return syllables
 
 
 def pinyin(word: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Japanese: words and their readings by MeCab with UniDic, kana in the symbols that Kokoro was trained on."""
 
+import re
 import threading
 from collections.abc import Mapping
 from functools import cache
@@ -33,7 +34,14 @@ _COMMON_READINGS = (
     | {"母さん": "カーサン", "父さん": "トーサン", "兄さん": "ニーサン", "姉さん": "ネーサン"}
     | {"お祖母さん": "オバーサン"}
     | {"お祖父さん": "オジーサン", "一昨日": "オトトイ", "明後日": "アサッテ", "何故": "ナゼ"}
-    | {"何時": "ナンジ", "何人": "ナンニン"}
+    | {"何時": "ナンジ", "何人": "ナンニン", "十分": "ジューブン", "ハツカ": "ハツカ"}
+    | {"一日中": "イチニチジュー", "一年中": "イチネンジュー", "一晩中": "ヒトバンジュー"}
+)
+# Words whose reading another word of the sentence decides: the word, the sentence, its reading, and the right one.
+_SPICY = re.compile("カレー|料理|味|食|スープ|ラーメン|唐辛子|わさび|キムチ|麻婆|ソース|香辛料|飲")
+_IN_CONTEXT = (
+    (re.compile("辛"), _SPICY, "ツラ", "カラ"),
+    (re.compile("米$"), re.compile("(?<![一-龥])米[のをがはとも、。]"), "ベー", "コメ"),
 )
 _MAX_TOKENS = 4  # MeCab tokens in one entry of the table
 
@@ -69,7 +77,14 @@ def _tokens(text: str) -> list[Token]:
             surface, reading, pos = nodes[at]
             tokens.append((surface, reading or surface, pos))
         at += n
-    return tokens
+    return [(surface, _reading_in_context(surface, reading, text), pos) for surface, reading, pos in tokens]
+
+
+def _reading_in_context(surface: str, reading: str, sentence: str) -> str:
+    for word, others, usual, right in _IN_CONTEXT:
+        if word.match(surface) and reading.startswith(usual) and others.search(sentence):
+            return right + reading.removeprefix(usual)
+    return reading
 
 
 def _phrases(tokens: list[Token]) -> list[tuple[int, int, str]]:

@@ -9,6 +9,7 @@ from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p.tokens import Piece, join_words, override_words, to_kokoro_punctuation, tokenize
 
+INNER_POINTS = tuple(".:·")  # between two words without blanks: 电话:010
 PronounceEnglish = Callable[[AlignedText, Mapping[int, str]], Pronunciation]
 PronounceNative = Callable[[AlignedText], tuple[list[PhonemeWord], tuple[str, ...]]]
 
@@ -34,6 +35,8 @@ def pronounce_mixed(
             words, unknown = override_words(token, ipa_overrides)
         elif kind == "native":
             words, unknown = native(token)
+        elif token.text in INNER_POINTS:
+            pieces.append(to_kokoro_punctuation(token.text))
         elif kind == "latin":
             pronunciation = english(_to_half_width(token), {})
             words, unknown = list(pronunciation.words), pronunciation.dropped

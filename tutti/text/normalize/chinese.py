@@ -4,6 +4,8 @@ import re
 import unicodedata
 
 from tutti.text.aligned_text import AlignedText
+from tutti.text.normalize.address_words import ADDRESS, capitals, spell
+from tutti.text.normalize.romans import parse_roman
 
 _DIGITS = "零一二三四五六七八九"
 _PLACES = ("", "十", "百", "千")
@@ -15,24 +17,49 @@ _UNITS = (
     | {"m": "米"}
     | {"kg": "公斤", "mg": "毫克", "g": "克", "ml": "毫升", "mL": "毫升", "L": "升", "℃": "摄氏度"}
     | {"°C": "摄氏度", "°F": "华氏度"}
-    | {"°": "度", "GB": "吉字节", "MB": "兆字节", "元": "元"}
+    | {
+        "°": "度",
+        "GB": "吉字节",
+        "TB": "太字节",
+        "W": "瓦",
+        "kW": "千瓦",
+        "V": "伏",
+        "Hz": "赫兹",
+        "t": "吨",
+        "ha": "公顷",
+        "MB": "兆字节",
+        "元": "元",
+    }
 )
 _MONEY = {"¥": "元", "￥": "元", "$": "美元", "€": "欧元", "£": "英镑", "₹": "卢比"}
 _SYMBOLS = _MONEY | {
     "%": "百分号", "&": "和", "+": "加", "=": "等于", "@": "艾特", "×": "乘", "÷": "除以", "#": "井号", "℃": "摄氏度",
 }  # fmt: skip
 _NUMBER = r"(?>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
-_MEASURE_WORDS = "个只本张条位次天斤块杯件辆家种周岁座场句点"
+_MEASURE_WORDS = "小个只本张条位次天斤块杯件辆家种周岁座场句点"
 
 _DATE = re.compile(r"(?<!\d)(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d./-])")
-_YEAR = re.compile(r"(?<!\d)(\d{4}|\d{2})(?=年)")
+_YEARS = re.compile(r"(?<!\d)(\d{4})\s?[-–—~～]\s?(\d{4})(?=年)")
+_YEAR = re.compile(r"(?<!\d)(\d{4}(?=年)|\d{2}(?=年(?!代)))")
+_TIMES = re.compile(r"(?<=[:：]\d\d)\s?[-–—~～]\s?(?=\d{1,2}[:：]\d\d)")
+_CODE = re.compile(r"(?<=邮编|密码|尾号|编号|账号|卡号|学号|证号|编码|单号)(?:是|为|[:：])?\s?(?P<n>\d{3,20})(?!\d)")
+_ROMAN = re.compile(r"(?<![A-Za-z0-9])(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})(?![A-Za-z0-9])")
+_EACH = re.compile(r"(?<=[\u4e00-\u9fff])/(?=[人次天月年日件个只斤吨份位])")  # 50元/人
+_SCORE = re.compile(r"(?<![\d:：])(\d{1,3})[:：](\d{1,3})(?![\d:：])")
+_SIGNS = {
+    ".": "点", "/": "斜杠", "@": "艾特", "-": "杠", "_": "下划线", ":": "冒号", "#": "井号", "?": "问号", "=": "等于",
+    "&": "和", "+": "加", "%": "百分号", "~": "波浪号", "www": "W W W",
+}  # fmt: skip
 _TIME = re.compile(r"(?<![\d:])([01]?\d|2[0-4])[:：]([0-5]\d)(?:[:：]([0-5]\d))?(?![\d:])")
-_PHONE = re.compile(r"(?<![\d.])(?:\+?86[- ]?)?1[3-9]\d[- ]?\d{4}[- ]?\d{4}(?!\d)|(?<!\d)\d{3,4}-\d{7,8}(?!\d)")
+_PHONE = re.compile(
+    r"(?<![\d.])(?:\+?86[- ]?)?1[3-9]\d[- ]?\d{4}[- ]?\d{4}(?!\d)|(?<!\d)\d{3,4}-\d{7,8}(?!\d)"
+    r"|(?<!\d)[48]00-\d{3}-\d{4}(?!\d)"
+)
 _FRACTION = re.compile(r"(?<![\d/])(\d{1,6})/(\d{1,6})(?![\d/])")
 _RANGE = re.compile(r"(?<=[\d%])\s?[-–—~～]\s?(?=\d)")
 _UNIT = "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
 _FIGURE = re.compile(
-    rf"(?:(?P<money>[{''.join(_MONEY)}])\s?)?(?P<minus>(?<![0-9A-Za-z)])[-−])?(?P<number>{_NUMBER})"
+    rf"(?:(?P<money>[{''.join(_MONEY)}])\s?)?(?P<minus>(?<![0-9A-Za-z)])[-−±])?(?P<number>{_NUMBER})"
     rf"(?:\s?(?P<percent>[%％‰])|\s?(?P<unit>{_UNIT})(?![A-Za-z]))?(?P<measure>(?=[{_MEASURE_WORDS}]))?"
 )
 _REMAINING = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
@@ -41,14 +68,19 @@ _REMAINING = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMB
 def normalize(aligned: AlignedText) -> AlignedText:
     """Write every figure in characters, each with the source of the figure."""
     aligned = aligned.sub(_DATE, lambda m: f"{_digits(m[1])}年{number(m[3])}月{number(m[4])}日")
+    if "." in aligned.text:
+        aligned = aligned.sub(ADDRESS, lambda m: spell(m[0], _SIGNS, capitals, number))
+    aligned = aligned.sub(_ROMAN, lambda m: number(str(parse_roman(m[0]))))
+    aligned = aligned.sub(_YEARS, lambda m: f"{_digits(m[1])}到{_digits(m[2])}")
+    aligned = aligned.sub(_CODE, lambda m: {"n": _digits(m["n"])}).sub(_TIMES, "到")
     aligned = aligned.sub(_YEAR, lambda m: _digits(m[1]))
     aligned = aligned.sub(_TIME, lambda m: _time(m[1], m[2], m[3]))
     aligned = aligned.sub(
         _PHONE, lambda m: "，".join(_digits(group).replace("一", "幺") for group in re.findall(r"\d+", m[0]))
     )
     aligned = aligned.sub(_FRACTION, lambda m: f"{number(m[2])}分之{number(m[1])}")
-    aligned = aligned.sub(_RANGE, "到")
-    aligned = aligned.sub(_FIGURE, _expand_figure)
+    aligned = aligned.sub(_SCORE, lambda m: f"{number(m[1])}比{number(m[2])}").sub(_RANGE, "到")
+    aligned = aligned.sub(_FIGURE, _expand_figure).sub(_EACH, "每")
     return aligned.sub(_REMAINING, lambda m: _symbol(m[0]))
 
 
@@ -82,6 +114,7 @@ def _cardinal(n: int) -> str:
         zero_pending = group == 0 or (zero_pending and not group)
         if group:
             words += _below_ten_thousand(group) + _GROUPS[power]
+    words = "两" + words[1:] if words[:2] in ("二千", "二万", "二亿") else words
     return words[1:] if words.startswith("一十") else words
 
 
@@ -98,11 +131,14 @@ def _below_ten_thousand(n: int) -> str:
 def _expand_figure(match: re.Match[str]) -> str:
     text = match["number"]
     words = number(text)
-    if text == "2" and (match["measure"] is not None or match["unit"] in ("kg", "元")):
+    ordinal = match.string[match.start() - 1 : match.start()] == "第"
+    if text == "2" and not ordinal and (match["measure"] is not None or match["unit"] in ("kg", "元")):
         words = "两"
     if match["percent"]:
         words = ("千" if match["percent"] == "‰" else "百") + f"分之{words}"
     words += _UNITS.get(match["unit"] or "", "") + _MONEY.get(match["money"] or "", "")
+    if match["minus"] == "±":
+        return f"正负{words}"
     if match["minus"]:
         return ("零下" if match["unit"] in ("℃", "°C", "°") else "负") + words
     return words

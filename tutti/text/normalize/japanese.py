@@ -4,6 +4,7 @@ import re
 import unicodedata
 
 from tutti.text.aligned_text import AlignedText
+from tutti.text.normalize.address_words import ADDRESS, capitals, spell
 from tutti.text.normalize.cardinals import words
 
 _DIGITS = ("ゼロ", "イチ", "ニ", "サン", "ヨン", "ゴ", "ロク", "ナナ", "ハチ", "キュー")
@@ -48,7 +49,47 @@ _COUNTERS: dict[str, tuple[str, dict[int, str]]] = (
         "歳": ("サイ", {20: "ハタチ"}),
     }
     | {"本": ("ホン", {}), "匹": ("ヒキ", {}), "杯": ("ハイ", {}), "回": ("カイ", {})}
-    | {"階": ("カイ", {3: "サンガイ"})}
+    | {"階": ("カイ", {3: "サンガイ"}), "軒": ("ケン", {3: "サンゲン"}), "足": ("ソク", {3: "サンゾク"})}
+    | {"羽": ("ワ", {3: "サンバ", 6: "ロッパ", 10: "ジュッパ"}), "歩": ("ホ", {}), "泊": ("ハク", {}), "話": ("ワ", {})}
+    | {"丁目": ("チョーメ", {}), "号": ("ゴー", {}), "番目": ("バンメ", {}), "番地": ("バンチ", {}), "位": ("イ", {})}
+    | {
+        "世": ("セー", {}),
+        "年代": ("ネンダイ", {}),
+        "号室": ("ゴーシツ", {}),
+        "号線": ("ゴーセン", {}),
+        "着": ("チャク", {}),
+    }
+    | {
+        "校": ("コー", {}),
+        "社": ("シャ", {}),
+        "曲": ("キョク", {}),
+        "巻": ("カン", {}),
+        "件": ("ケン", {}),
+        "組": ("クミ", {}),
+    }
+    | {"倍": ("バイ", {}), "割": ("ワリ", {}), "ページ": ("ページ", {}), "種類": ("シュルイ", {}), "代": ("ダイ", {})}
+    | {
+        "行": ("ギョー", {}),
+        "級": ("キュー", {}),
+        "才": ("サイ", {20: "ハタチ"}),
+        "ドル": ("ドル", {}),
+        "年間": ("ネンカン", {}),
+    }
+    | {"日間": ("カカン", {2: "フツカカン", 3: "ミッカカン", 4: "ヨッカカン", 5: "イツカカン", 6: "ムイカカン"})}
+    | {
+        "分間": ("フンカン", {}),
+        "か国": ("カコク", {}),
+        "ヶ国": ("カコク", {}),
+        "カ国": ("カコク", {}),
+        "か所": ("カショ", {}),
+    }
+    | {
+        "ヶ所": ("カショ", {}),
+        "カ所": ("カショ", {}),
+        "センチ": ("センチ", {}),
+        "メートル": ("メートル", {}),
+        "グラム": ("グラム", {}),
+    }
     | {"個": ("コ", {}), "冊": ("サツ", {}), "点": ("テン", {}), "頭": ("トー", {})}
     | {"週間": ("シューカン", {})}
     | {"か月": ("カゲツ", {}), "ヶ月": ("カゲツ", {}), "カ月": ("カゲツ", {}), "ヵ月": ("カゲツ", {})}
@@ -61,7 +102,28 @@ _COUNTERS: dict[str, tuple[str, dict[int, str]]] = (
     | {"kg": ("キログラム", {}), "g": ("グラム", {}), "m": ("メートル", {}), "L": ("リットル", {})}
     | {"ml": ("ミリリットル", {})}
     | {"km/h": ("キロメートル マイジ", {}), "°": ("ド", {}), "GB": ("ギガバイト", {})}
-    | {"兆円": ("チョーエン", {})}
+    | {
+        "km²": ("ヘーホーキロメートル", {}),
+        "m²": ("ヘーホーメートル", {}),
+        "㎡": ("ヘーホーメートル", {}),
+        "t": ("トン", {}),
+    }
+    | {
+        "mg": ("ミリグラム", {}),
+        "W": ("ワット", {}),
+        "kW": ("キロワット", {}),
+        "V": ("ボルト", {}),
+        "A": ("アンペア", {}),
+    }
+    | {
+        "TB": ("テラバイト", {}),
+        "MB": ("メガバイト", {}),
+        "KB": ("キロバイト", {}),
+        "Hz": ("ヘルツ", {}),
+        "kHz": ("キロヘルツ", {}),
+    }
+    | {"MHz": ("メガヘルツ", {}), "GHz": ("ギガヘルツ", {}), "kcal": ("キロカロリー", {}), "ha": ("ヘクタール", {})}
+    | {"mL": ("ミリリットル", {}), "兆円": ("チョーエン", {})}
     | {"万円": ("マンエン", {}), "億円": ("オクエン", {}), "万人": ("マンニン", {})}
     | {"億人": ("オクニン", {}), "万": ("マン", {})}
     | {"億": ("オク", {}), "兆": ("チョー", {})}
@@ -71,6 +133,27 @@ _SYMBOLS = _MONEY | {
     "%": "パーセント", "&": "アンド", "+": "プラス", "=": "イコール", "@": "アットマーク", "#": "シャープ",
     "×": "カケル",
 }  # fmt: skip
+# Kanji for a number before a counter; what follows some of them makes another word.
+_KANJI_NUMBER = re.compile(
+    r"(?<![一二三四五六七八九十百千万億])(?P<n>[一二三四五六七八九十百]+)"
+    r"(?=月|(?<=[二三四五六七八九十])日(?!月)|人(?![前分三])|[匹冊杯軒羽枚台個歳階]|本(?![木気松])|足(?![先早])|回(?!り)"
+    r"|年(?![生中])|時|円|分(?![五])|番|度|か月|ヶ月|週間)"
+)
+_FIRST_OF_MONTH = re.compile(r"(?<=月)一(?=日)")
+_TEN_MINUTES = re.compile(
+    r"(?P<n>(?<![一二三四五六七八九])十)(?=分(?:間|後|前|ほど|くらい|ぐらい|以内|以上|遅|歩|待|休|毎|ごと|おき|過ぎ|かか|で[行着終歩]))"
+    r"|(?<=時)(?P<m>十)(?=分)"
+)
+_KANJI_DIGITS = {digit: n for n, digit in enumerate("一二三四五六七八九", start=1)}
+_THOUSANDS_SIGN = re.compile(r"(?P<n>(?<![\d.])\d{1,3})千(?=[円人年台本個ドル])")
+_SIGNS = {
+    ".": "ドット", "/": "スラッシュ", "@": "アットマーク", "-": "ハイフン", "_": "アンダーバー", ":": "コロン",
+    "#": "シャープ", "?": "クエスチョン", "=": "イコール", "&": "アンド", "+": "プラス", "%": "パーセント",
+    "~": "チルダ", "www": "W W W",
+}  # fmt: skip
+_POSTCODE = re.compile(r"〒\s?(\d{3})-?(\d{4})")
+_HOUSE = re.compile(r"(?<![\d-])\d{1,4}(?:-\d{1,4}){2}(?![\d-])|(?<=[区市町村目])\d{1,4}-\d{1,4}(?![\d-])")
+_WAVE = re.compile(r"(?<=[\d%％年月日時分秒円人度])\s?[~～〜]\s?(?=\d)")
 _NUMBER = r"(?>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
 _COUNTER = "|".join(map(re.escape, sorted(_COUNTERS, key=len, reverse=True)))
 _DATE = re.compile(r"(?<!\d)(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d./-])")
@@ -79,7 +162,7 @@ _PHONE = re.compile(r"(?<![\d.])0\d{1,4}-\d{1,4}-\d{3,4}(?!\d)")
 _FRACTION = re.compile(r"(?<![\d/])(\d{1,6})/(\d{1,6})(?![\d/])")
 _RANGE = re.compile(r"(?<=\d)\s?[-–—~～〜]\s?(?=\d)")
 _FIGURE = re.compile(
-    rf"(?:(?P<money>[{''.join(_MONEY)}])\s?)?(?P<minus>(?<![0-9A-Za-z)])[-−])?(?P<number>{_NUMBER})"
+    rf"(?:(?P<money>[{''.join(_MONEY)}])\s?)?(?P<minus>(?<![0-9A-Za-z)])[-−±])?(?P<number>{_NUMBER})"
     rf"(?:\s?(?P<counter>{_COUNTER})(?![A-Za-z]))?"
 )
 _REMAINING = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
@@ -87,6 +170,12 @@ _REMAINING = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMB
 
 def normalize(aligned: AlignedText) -> AlignedText:
     """Write every figure in katakana, each with the source of the figure."""
+    if "." in aligned.text:
+        aligned = aligned.sub(ADDRESS, lambda m: spell(m[0], _SIGNS, capitals, number))
+    aligned = aligned.sub(_TEN_MINUTES, lambda m: {"n" if m["n"] else "m": "10"})
+    aligned = aligned.sub(_KANJI_NUMBER, lambda m: _value(m)).sub(_FIRST_OF_MONTH, "1")
+    aligned = aligned.sub(_THOUSANDS_SIGN, lambda m: f"{m['n']}000")
+    aligned = aligned.sub(_POSTCODE, lambda m: f"ユービン バンゴー {_digits(m[1])}ノ{_digits(m[2])} ")
     aligned = aligned.sub(
         _DATE, lambda m: f"{_with_counter('年', m[1])} {_with_counter('月', m[3])} {_with_counter('日', m[4])}"
     )
@@ -95,9 +184,25 @@ def normalize(aligned: AlignedText) -> AlignedText:
     )
     aligned = aligned.sub(_PHONE, lambda m: "、".join(_digits(group) for group in m[0].split("-")))
     aligned = aligned.sub(_FRACTION, lambda m: f"{number(m[2])}ブンノ{number(m[1])}")
-    aligned = aligned.sub(_RANGE, "から")
+    aligned = aligned.sub(_HOUSE, lambda m: "の".join(map(number, m[0].split("-"))))
+    aligned = aligned.sub(_WAVE, "から").sub(_RANGE, "から")
     aligned = aligned.sub(_FIGURE, _expand_figure)
     return aligned.sub(_REMAINING, lambda m: _symbol(m[0]))
+
+
+def _value(match: re.Match[str]) -> str | None:
+    """Return a number in kanji, such as 二十四, in figures; "十分" is enough, unless the words say ten minutes."""
+    kanji = match[0]
+    if kanji == "十" and match.string[match.end()] == "分":
+        return None
+    total, digit = 0, 0
+    for sign in kanji:
+        if sign in _KANJI_DIGITS:
+            digit = _KANJI_DIGITS[sign]
+        else:
+            total += (digit or 1) * (10 if sign == "十" else 100)
+            digit = 0
+    return str(total + digit)
 
 
 def number(text: str) -> str:
@@ -182,7 +287,8 @@ def _with_counter(counter: str, text: str) -> str:
 def _expand_figure(match: re.Match[str]) -> str:
     kana = _with_counter(match["counter"], match["number"]) if match["counter"] else number(match["number"])
     separator = " " if match.string[match.end() : match.end() + 1].isdecimal() else ""  # 1月5日 are two words
-    return ("マイナス" if match["minus"] else "") + kana + _MONEY.get(match["money"] or "", "") + separator
+    sign = {"±": "プラスマイナス", None: ""}.get(match["minus"], "マイナス")
+    return sign + kana + _MONEY.get(match["money"] or "", "") + separator
 
 
 def _symbol(symbol: str) -> str:

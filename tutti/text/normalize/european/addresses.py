@@ -3,9 +3,10 @@
 import re
 
 from tutti.text.aligned_text import AlignedText
+from tutti.text.normalize.address_words import spell
 from tutti.text.normalize.cardinals import cardinal, digits
 from tutti.text.normalize.locales.locale import Locale
-from tutti.text.normalize.web import expand_addresses, pieces
+from tutti.text.normalize.web import expand_addresses
 from tutti.text.options import ALL_ON, Normalization
 
 _LIKE_ADDRESS = re.compile(
@@ -16,8 +17,6 @@ _LIKE_ADDRESS = re.compile(
 _HANDLE = re.compile(r"(?<![\w.@])@[A-Za-z_]\w{1,63}")
 _HASHTAG = re.compile(r"(?<![\w&#])#(?=[^\W\d_])")
 _GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+|\d{1,2}\.\d{1,2}\.\d{2,4}")  # no address, but a number or a date
-_SPELLED = re.compile(r"[A-Za-z]{1,2}|[^\W\d_aeiouyAEIOUY\u0080-\uffff]{3,5}")
-_SIGNS_LEFT_OUT = frozenset("!(),;'[]|^*$")
 
 
 def expand(aligned: AlignedText, locale: Locale, options: Normalization = ALL_ON) -> AlignedText:
@@ -40,15 +39,9 @@ def spell_letters(letters: str, locale: Locale) -> str:
 def _spell(address: str, locale: Locale) -> str | None:
     if _GROUPED.fullmatch(address):
         return None
-    return " ".join(word for word in (_piece(piece, locale) for piece in pieces(address)) if word)
+    return spell(address, locale.signs, lambda piece: spell_letters(piece, locale), lambda n: _number(n, locale))
 
 
-def _piece(piece: str, locale: Locale) -> str:
-    if piece.isdecimal():
-        short = len(piece) < 5 and (piece[0] != "0" or piece == "0")
-        return cardinal(int(piece), locale.code) if short else digits(piece, locale.code)
-    if piece.lower() in locale.signs:
-        return locale.signs[piece.lower()]
-    if piece in _SIGNS_LEFT_OUT:
-        return ""
-    return spell_letters(piece, locale) if _SPELLED.fullmatch(piece) else piece
+def _number(figure: str, locale: Locale) -> str:
+    short = len(figure) < 5 and (figure[0] != "0" or figure == "0")
+    return cardinal(int(figure), locale.code) if short else digits(figure, locale.code)
