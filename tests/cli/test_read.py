@@ -242,6 +242,17 @@ def test_errors_are_reported_before_anything_is_spoken(run: Run, book: Path, tmp
     assert not take_spoken(tmp_path)
 
 
+def test_a_cast_speaks_its_turns_and_quotes(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "play.md").write_text("# Play\n\nAnna: Deep water.\n\n“So it is,” said Ben. [voice:ben]Yes.\n")
+    (tmp_path / "cast.toml").write_text('Anna = "af_bella"\nBen = {voice = "am_adam", rate = 0.5}\n')
+    code, _ = run(tmp_path / "play.md", "-o", tmp_path / "play.wav", "--cast", tmp_path / "cast.toml")
+    assert code == 0
+    assert "[voice:Anna]Deep water.[/voice]" in "".join(take_spoken(tmp_path))
+    (tmp_path / "cast.toml").write_text('Anna = "af_hart"\n')
+    code, errors = run(tmp_path / "play.md", "-o", tmp_path / "play.wav", "--cast", tmp_path / "cast.toml")
+    assert (code, "af_hart" in errors) == (2, True)
+
+
 def test_a_book_in_another_language_causes_a_warning(run: Run, tmp_path: Path) -> None:
     text = tmp_path / "x.html"
     text.write_text("<html lang='fr'><p>bonjour</p></html>")

@@ -171,6 +171,19 @@ def test_a_book_is_uploaded_as_a_form_and_downloaded_in_ranges(server: RunningSe
     assert_error(server.get(f"/v1/jobs/{id}/captions"), 404, "job_not_found", "id")
 
 
+def test_a_job_has_a_cast_as_json_or_in_a_form(server: RunningServer) -> None:
+    text, cast = "Anna: Deep water.\n\nBen: So.\n", {"Anna": "af_bella", "Ben": {"voice": "am_adam", "rate": 0.5}}
+    as_json = create_job(server, text=text, cast=cast)["id"]
+    plain = create_job(server, text="Deep water.\n\nSo.\n")["id"]
+    form = {"format": "wav", "cast": json.dumps(cast)}
+    in_form = server.clients[0].post("/v1/jobs", data=form, files={"file": ("play.md", text.encode())}).json()["id"]
+    lengths = [wait_for_end(server, id)["duration_s"] for id in (as_json, in_form, plain)]
+    assert lengths[0] == lengths[1]
+    assert lengths[0] != lengths[2]  # Ben is slow
+    wrong = server.post("/v1/jobs", {"text": text, "cast": {"Anna": "af_hart"}})
+    assert_error(wrong, 400, "voice_not_found", "cast")
+
+
 def test_a_cancelled_job_resumes_where_it_was(voice_folder: Path, tmp_path: Path, whole: bytes) -> None:
     with serve_paced(voice_folder, tmp_path) as (server, fake_engine):
         id = create_job(server)["id"]

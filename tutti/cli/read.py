@@ -31,6 +31,7 @@ def read(
     author: Annotated[str | None, typer.Option(help="Overrides the author in the book.")] = None,
     cover: Annotated[Path | None, typer.Option(help="A JPEG or PNG file; overrides the cover in the book.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of a text that is not UTF-8: latin-1, cp1252.")] = None,
+    cast: Annotated[Path | None, typer.Option(help="A .toml or .json file: which voice speaks for whom.")] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Discard what an earlier run has spoken.")] = False,
     means: options.Means,
 ) -> None:
@@ -39,6 +40,7 @@ def read(
     After an interruption or a crash, run the same command again to resume.
     """
     from tutti.audio.tagged import container
+    from tutti.audiobook.cast import read_cast, with_cast
     from tutti.audiobook.export import CaptionFile, export_book
     from tutti.audiobook.fingerprint import fingerprint, voice_hashes
     from tutti.audiobook.journal import Journal
@@ -60,7 +62,10 @@ def read(
     voices = Voices.of(settings)
     check_params(params, voices)
     parsed = _read_book(book, encoding, title, author, cover)
-    check_chapter_marks(parsed.chapters, {}, voices)
+    if cast:
+        speakers = read_cast(cast, voices)
+        params, parsed = speakers.params(params), with_cast(parsed, speakers.names)
+    check_chapter_marks(parsed.chapters, params.voice_names, voices)
     plan = list(passages(parsed.chapters))
     used = voice_hashes(params, parsed.chapters, voices)
     identity = fingerprint(params, parsed.chapters, plan, audio_fingerprint(settings), used)

@@ -1,14 +1,15 @@
 """JSON of jobs: what starts one, and what is said of it."""
 
 import time
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tutti.audio.tagged import CONTAINERS
+from tutti.audiobook.cast import MAX_SPEAKERS
 from tutti.audiobook.jobs import AudiobookJob, JobState
 from tutti.audiobook.jobs.job import ENDED, RunningJob
-from tutti.server.schemas import Name, SpeechFields
+from tutti.server.schemas import Name, SpeechFields, at_most
 
 
 class JobBody(SpeechFields):
@@ -24,6 +25,11 @@ class JobBody(SpeechFields):
     captions_by_word: bool | None = Field(None, description="time each word in vtt")
     title: str | None = Field(None, max_length=1000, description="instead of the book's own")
     author: str | None = Field(None, max_length=1000, description="instead of the book's own")
+    cast: Annotated[dict[str, Any], at_most(MAX_SPEAKERS)] | None = Field(
+        None,
+        description="which voice, or {voice, rate}, speaks the turns (`Anna: …`) and quotes of whom",
+        examples=[{"Anna": "af_heart"}],
+    )
     encoding: Name | None = Field(None, description="of a text that is not UTF-8", examples=["latin-1"])
 
 

@@ -6,13 +6,14 @@ import os
 import pickle
 import resource
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from tutti.audiobook.book import Book
+from tutti.audiobook.cast import with_cast
 from tutti.audiobook.formats import read_book
 from tutti.audiobook.passages import Passage, check_chapter_marks, passages
 from tutti.errors import Draining, InvalidInput, TuttiError
@@ -36,6 +37,7 @@ class BookFile:
     encoding: str | None
     voice_names: Mapping[str, str]  # that marks in it may use
     voices: Collection[str]  # and those that they may stand for
+    cast: Sequence[str] = ()  # names of speakers
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ def _child_main(end: socket.socket) -> None:
 def _read(file: BookFile, whole: bool) -> Answer:
     try:
         with file.path.open("rb") as source:
-            book = read_book(source, file.name, file.encoding)
+            book = with_cast(read_book(source, file.name, file.encoding), file.cast)
         pause_s = check_chapter_marks(book.chapters, file.voice_names, file.voices)
         parsed = ParsedBook(book, tuple(passages(book.chapters)), pause_s)
         return pickle.dumps(parsed, pickle.HIGHEST_PROTOCOL) if whole else summary(parsed)

@@ -34,6 +34,7 @@ class AudiobookJob:
     state: JobState = "queued"
     error: tuple[str, str] | None = None  # code and message
     duration_s: float | None = None
+    cast: tuple[str, ...] = ()  # names of speakers, whose voices are in `params`
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -45,7 +46,7 @@ class AudiobookJob:
             fields["params"] = fields.pop("voicing")
             fields["params"]["voice_names"] = fields["params"].pop("names")
         fields["params"] = SpeechParams(**fields["params"])
-        fields["notes"] = tuple(fields["notes"])
+        fields["notes"], fields["cast"] = tuple(fields["notes"]), tuple(fields.get("cast", ()))
         fields["error"] = tuple(fields["error"]) if fields["error"] else None
         return cls(**fields)
 

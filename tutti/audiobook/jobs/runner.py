@@ -47,6 +47,7 @@ class JobSpec:
     title: str | None = None
     author: str | None = None
     notes: tuple[str, ...] = ()  # on the request itself
+    cast: tuple[str, ...] = ()  # names of speakers, whose voices are in `params`
 
 
 class _ExportStopped(Exception):
@@ -94,7 +95,7 @@ class JobRunner:
             storing = self._imports.submit(self._store, folder, source, name)
             try:
                 path = await asyncio.wrap_future(storing)
-                return await self._books.check(self._book_file(path, name, spec.encoding, spec.params, caller))
+                return await self._books.check(self._book_file(path, name, spec, caller))
             except BaseException:
                 storing.add_done_callback(lambda _: shutil.rmtree(folder, ignore_errors=True))
                 raise
@@ -103,7 +104,7 @@ class JobRunner:
         self, job: AudiobookJob, folder: Path, running: RunningJob, on_change: Callable[[], None]
     ) -> ExportResult:
         """Speak what is missing and write the files; update `running` and call `on_change` on the way."""
-        stored = self._book_file(folder / job.name, job.name, job.encoding, job.params, job.caller)
+        stored = self._book_file(folder / job.name, job.name, job, job.caller)
         parsed = await self._books.read(stored)
         book, plan = replace(parsed.book, title=job.title, author=job.author), parsed.plan
         audio_settings = await self._in_thread(self._audio_settings)
@@ -133,9 +134,9 @@ class JobRunner:
         self._imports.shutdown(cancel_futures=True)
         self._threads.shutdown(cancel_futures=True)
 
-    def _book_file(self, path: Path, name: str, encoding: str | None, params: SpeechParams, caller: str) -> BookFile:
+    def _book_file(self, path: Path, name: str, spec: JobSpec | AudiobookJob, caller: str) -> BookFile:
         voices = frozenset(self._voices.seen_by(caller))
-        return BookFile(path, name, encoding, params.voice_names, voices)
+        return BookFile(path, name, spec.encoding, spec.params.voice_names, voices, spec.cast)
 
     def _store(self, folder: Path, source: BinaryIO, name: str) -> Path:
         path = folder / stored_name(name)

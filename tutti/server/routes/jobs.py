@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
 from tutti.audio.tagged import CONTAINERS, container
+from tutti.audiobook.cast import parse_cast
 from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
 from tutti.audiobook.jobs.job import ENDED
 from tutti.engine.checkpoints import audio_fingerprint
@@ -169,13 +170,16 @@ def _job_params(body: JobBody, service: Service, caller: str) -> JobSpec:
             "jobs are written at 24 kHz; sample_rate and volume_multiplier are not supported",
             param="sample_rate",
         )
-    params, notes = body.speech_params(service.aliases_of_caller(caller))
+    aliases = service.aliases_of_caller(caller)
+    params, notes = body.speech_params(aliases)
+    cast = None if body.cast is None else parse_cast(body.cast, aliases.known)
+    params = cast.params(params) if cast else params
     suffix = f".{(body.format or 'm4b').lower()}"
     with rename_param(out="format"):
         container(suffix)
     return JobSpec(
         *(params, suffix, body.captions, bool(body.captions_by_word), body.encoding),
-        title=body.title, author=body.author, notes=notes,
+        title=body.title, author=body.author, notes=notes, cast=cast.names if cast else (),
     )  # fmt: skip
 
 
@@ -191,7 +195,7 @@ async def _parse_request(request: Request, max_json: int) -> AsyncGenerator[tupl
         async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
             upload = form.get("file")
             fields = {name: value for name, value in form.items() if isinstance(value, str)}
-            body = _validate(_parse_lexicon(fields))
+            body = _validate(_parse_tables(fields))
             if isinstance(upload, UploadFile):
                 yield body, upload.file, PurePath(upload.filename or "book").name
             elif body.text:
@@ -217,15 +221,16 @@ async def _json(request: Request, max_bytes: int) -> Any:
         raise InvalidInput(f"the body is not JSON: {exc}") from exc
 
 
-def _parse_lexicon(fields: dict[str, str]) -> dict[str, Any]:
-    """Parse the lexicon, which is JSON in a text field of a form."""
-    if "lexicon" not in fields:
-        return dict(fields)
-    try:
-        check_json(fields["lexicon"].encode("utf-8", "surrogatepass"))
-        return {**fields, "lexicon": json.loads(fields["lexicon"])}
-    except (ValueError, RecursionError) as exc:
-        raise InvalidInput("lexicon is not JSON", param="lexicon") from exc
+def _parse_tables(fields: dict[str, str]) -> dict[str, Any]:
+    """Parse the lexicon and the cast, which are JSON in text fields of a form."""
+    parsed: dict[str, Any] = dict(fields)
+    for name in parsed.keys() & {"lexicon", "cast"}:
+        try:
+            check_json(fields[name].encode("utf-8", "surrogatepass"))
+            parsed[name] = json.loads(fields[name])
+        except (ValueError, RecursionError) as exc:
+            raise InvalidInput(f"{name} is not JSON", param=name) from exc
+    return parsed
 
 
 def _validate(content: Any) -> JobBody:
