@@ -91,6 +91,8 @@ def test_the_words_beside_a_character_decide_its_sound(text: str, pinyin: str) -
         ("400-123-4567", "四零零，幺二三，四五六七"),
         ("邮编100084", "邮编一零零零八四"),
         ("路易XIV", "路易十四"),
+        ("$1.5亿", "一点五亿美元"),
+        ("90后", "九零后"),
         ("50元/人", "五十元每人"),
         ("2000本", "两千本"),
         ("访问www.example.cn。", "访问W W W 点 example 点 C N。"),

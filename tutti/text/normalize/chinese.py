@@ -42,10 +42,13 @@ _DATE = re.compile(r"(?<!\d)(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d./-])")
 _YEARS = re.compile(r"(?<!\d)(\d{4})\s?[-–—~～]\s?(\d{4})(?=年)")
 _YEAR = re.compile(r"(?<!\d)(\d{4}(?=年)|\d{2}(?=年(?!代)))")
 _TIMES = re.compile(r"(?<=[:：]\d\d)\s?[-–—~～]\s?(?=\d{1,2}[:：]\d\d)")
-_CODE = re.compile(r"(?<=邮编|密码|尾号|编号|账号|卡号|学号|证号|编码|单号)(?:是|为|[:：])?\s?(?P<n>\d{3,20})(?!\d)")
+_CODE = re.compile(
+    r"(?:邮编|密码|尾号|编号|账号|卡号|学号|证号|编码|单号|QQ群?)(?:是|为|[:：])?\s?(?P<n>\d{3,20})(?!\d)"
+)
 _ROMAN = re.compile(r"(?<![A-Za-z0-9])(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})(?![A-Za-z0-9])")
 _EACH = re.compile(r"(?<=[\u4e00-\u9fff])/(?=[人次天月年日件个只斤吨份位])")  # 50元/人
 _SCORE = re.compile(r"(?<![\d:：])(\d{1,3})[:：](\d{1,3})(?![\d:：])")
+_BORN = re.compile(r"(?<!\d)\d0(?=后)")  # 90后
 _SIGNS = {
     ".": "点", "/": "斜杠", "@": "艾特", "-": "杠", "_": "下划线", ":": "冒号", "#": "井号", "?": "问号", "=": "等于",
     "&": "和", "+": "加", "%": "百分号", "~": "波浪号", "www": "W W W",
@@ -54,12 +57,13 @@ _TIME = re.compile(r"(?<![\d:])([01]?\d|2[0-4])[:：]([0-5]\d)(?:[:：]([0-5]\d)
 _PHONE = re.compile(
     r"(?<![\d.])(?:\+?86[- ]?)?1[3-9]\d[- ]?\d{4}[- ]?\d{4}(?!\d)|(?<!\d)\d{3,4}-\d{7,8}(?!\d)"
     r"|(?<!\d)[48]00-\d{3}-\d{4}(?!\d)"
+    r"|(?<!\d)\+\d{1,3}(?:[- ]\d{2,4}){0,3}[- ]\d{4,8}(?!\d)"
 )
 _FRACTION = re.compile(r"(?<![\d/])(\d{1,6})/(\d{1,6})(?![\d/])")
 _RANGE = re.compile(r"(?<=[\d%])\s?[-–—~～]\s?(?=\d)")
 _UNIT = "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
 _FIGURE = re.compile(
-    rf"(?:(?P<money>[{''.join(_MONEY)}])\s?)?(?P<minus>(?<![0-9A-Za-z)])[-−±])?(?P<number>{_NUMBER})"
+    rf"(?:(?P<money>[{''.join(_MONEY)}])\s?)?(?P<minus>(?<![0-9A-Za-z)])[-−±])?(?P<number>{_NUMBER})(?P<scale>(?:万亿|[万亿]))?"
     rf"(?:\s?(?P<percent>[%％‰])|\s?(?P<unit>{_UNIT})(?![A-Za-z]))?(?P<measure>(?=[{_MEASURE_WORDS}]))?"
 )
 _REMAINING = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
@@ -71,6 +75,7 @@ def normalize(aligned: AlignedText) -> AlignedText:
     if "." in aligned.text:
         aligned = aligned.sub(ADDRESS, lambda m: spell(m[0], _SIGNS, capitals, number))
     aligned = aligned.sub(_ROMAN, lambda m: number(str(parse_roman(m[0]))))
+    aligned = aligned.sub(_BORN, lambda m: _digits(m[0]))
     aligned = aligned.sub(_YEARS, lambda m: f"{_digits(m[1])}到{_digits(m[2])}")
     aligned = aligned.sub(_CODE, lambda m: {"n": _digits(m["n"])}).sub(_TIMES, "到")
     aligned = aligned.sub(_YEAR, lambda m: _digits(m[1]))
@@ -136,6 +141,7 @@ def _expand_figure(match: re.Match[str]) -> str:
         words = "两"
     if match["percent"]:
         words = ("千" if match["percent"] == "‰" else "百") + f"分之{words}"
+    words += match["scale"] or ""
     words += _UNITS.get(match["unit"] or "", "") + _MONEY.get(match["money"] or "", "")
     if match["minus"] == "±":
         return f"正负{words}"
@@ -147,8 +153,12 @@ def _expand_figure(match: re.Match[str]) -> str:
 def _time(hour: str, minute: str, second: str | None) -> str:
     tail = f"{number(second)}秒" if second else ""
     if minute == "00" and not tail:
-        return f"{number(hour)}点"
-    return f"{number(hour)}点{'零' if minute[0] == '0' and minute != '00' else ''}{number(str(int(minute)))}分{tail}"
+        return f"{_hour(hour)}点"
+    return f"{_hour(hour)}点{'零' if minute[0] == '0' and minute != '00' else ''}{number(str(int(minute)))}分{tail}"
+
+
+def _hour(hour: str) -> str:
+    return "两" if hour.lstrip("0") == "2" else number(hour)
 
 
 def _symbol(symbol: str) -> str:

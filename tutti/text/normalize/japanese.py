@@ -93,6 +93,7 @@ _COUNTERS: dict[str, tuple[str, dict[int, str]]] = (
     | {"個": ("コ", {}), "冊": ("サツ", {}), "点": ("テン", {}), "頭": ("トー", {})}
     | {"週間": ("シューカン", {})}
     | {"か月": ("カゲツ", {}), "ヶ月": ("カゲツ", {}), "カ月": ("カゲツ", {}), "ヵ月": ("カゲツ", {})}
+    | {"人前": ("ニンマエ", {})}
     | {"秒": ("ビョー", {}), "枚": ("マイ", {}), "台": ("ダイ", {}), "番": ("バン", {}), "度": ("ド", {})}
     | {"名": ("メー", {})}
     | {"世紀": ("セーキ", {}), "キロ": ("キロ", {}), "%": ("パーセント", {}), "％": ("パーセント", {})}
@@ -151,6 +152,7 @@ _SIGNS = {
     "#": "シャープ", "?": "クエスチョン", "=": "イコール", "&": "アンド", "+": "プラス", "%": "パーセント",
     "~": "チルダ", "www": "W W W",
 }  # fmt: skip
+_WHOLE_DAY = re.compile(r"(?<![\d月])1日(?=[にの]?[\d一二三]|中|目|当|あたり)")  # 1日1回
 _POSTCODE = re.compile(r"〒\s?(\d{3})-?(\d{4})")
 _HOUSE = re.compile(r"(?<![\d-])\d{1,4}(?:-\d{1,4}){2}(?![\d-])|(?<=[区市町村目])\d{1,4}-\d{1,4}(?![\d-])")
 _WAVE = re.compile(r"(?<=[\d%％年月日時分秒円人度])\s?[~～〜]\s?(?=\d)")
@@ -174,6 +176,7 @@ def normalize(aligned: AlignedText) -> AlignedText:
         aligned = aligned.sub(ADDRESS, lambda m: spell(m[0], _SIGNS, capitals, number))
     aligned = aligned.sub(_TEN_MINUTES, lambda m: {"n" if m["n"] else "m": "10"})
     aligned = aligned.sub(_KANJI_NUMBER, lambda m: _value(m)).sub(_FIRST_OF_MONTH, "1")
+    aligned = aligned.sub(_WHOLE_DAY, "イチニチ")
     aligned = aligned.sub(_THOUSANDS_SIGN, lambda m: f"{m['n']}000")
     aligned = aligned.sub(_POSTCODE, lambda m: f"ユービン バンゴー {_digits(m[1])}ノ{_digits(m[2])} ")
     aligned = aligned.sub(

@@ -14,11 +14,13 @@ _MONTH_OR_DAY = re.compile(r"\d\s(?:de\s)?[a-zéû]{3,5}[. ]|\b[^\W\d_]{3}\.")
 _ISO_DATE = re.compile(r"(?<![\d.,/-])(\d{4})-(\d{1,2})-(\d{1,2})(?![\d/-])")
 _DATE = re.compile(r"(?<![\d.,/-])(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?![\d/-]|[.,]\d)")
 _DAY_MONTH = re.compile(r"(?<![\d.,/-])(?:(0?[1-9]|[12]\d|3[01])/(0[1-9])|([012]\d|3[01])/(1[0-2]))(?![\d/]|[.,]\d)")
+_TIME_RANGE = re.compile(r"(?<=[:hH]\d\d)\s?[-–—]\s?(?=\d{1,2}\s?[:hH])")
 _RANGE = re.compile(r"(?<=\d)\s?[-–—]\s?(?=\d)")
 
 
 def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
     """Write dates and times of day in words."""
+    aligned = aligned.sub(_TIME_RANGE, f" {locale.range_joint} ")
     if _TWO_SEPARATORS.search(aligned.text):
         aligned = aligned.sub(_ISO_DATE, lambda match: _date(match[3], match[2], match[1], locale))
         aligned = aligned.sub(_DATE, lambda match: _date(match[1], match[3], match[4], locale))
@@ -43,7 +45,7 @@ def expand_ranges(aligned: AlignedText, locale: Locale) -> AlignedText:
 def _time_rule(code: str) -> re.Pattern[str]:
     marks = find_locale(code).hour_marks
     return re.compile(
-        r"(?<![\d.,:])(?P<h>[01]?\d|2[0-4])(?::|\s?[hH]\s?)(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?!\s?min)"
+        r"(?<![\d.,:])(?P<h>[01]?\d|2[0-4])(?::|\s?[hH]\s?)(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?:min\b)?(?!\s?min)"
         rf"(?:\s?(?:{marks}))?(?![\d:]|\w)"
     )
 
@@ -101,7 +103,7 @@ def _time_of(match: re.Match[str], locale: Locale) -> str:
     if not match["s"] or match["s"] == "00":
         return words
     n, names = int(match["s"]), locale.units["s"]
-    return f"{words} {cardinal(n, locale.code, feminine='s' in locale.feminine_units)} {names[n != 1]}"
+    return f"{words} {locale.joint} {cardinal(n, locale.code, feminine='s' in locale.feminine_units)} {names[n != 1]}"
 
 
 def _time(hour: str, minute: str, locale: Locale) -> str:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 
 from tutti.text.aligned_text import AlignedText
@@ -11,7 +12,11 @@ from tutti.text.normalize.locales.locale import Locale
 
 # An atomic group: a number matches completely or not at all, so that a long one takes linear time.
 _NUMBER = r"(?>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d{1,9})?|\d+(?:[.,]\d+)*)"
-_FRACTION = re.compile(r"(?<![\d/.,])(\d{1,4})/(\d{1,4})(?![\d/]|[.,]\d)")
+_POWER = re.compile("(?<=\\d)[⁰¹²³⁴-⁹]+")
+_AROUND_THE_CLOCK = re.compile(r"(?<=\d)[hj]/(?=\d)")  # 24h/24, 7j/7
+_SLASH_OF_FIGURES = re.compile(r"(?<=\d)/(?=\d)")
+_BY = re.compile(r"(?<=\d)\s?x\s?(?=\d)")
+_SHORT_YEAR = re.compile(r"(?<!\w)'(?=\d\d\b)")
 _FRACTION_SIGN = re.compile(r"(?<=\d)[¼½¾⅓⅔]")
 _SLASH = re.compile(r"\s?/+\s?")  # y/o
 _VOWELS = "aeiouéèêAEIOUÉ"
@@ -20,8 +25,20 @@ _VOWELS = "aeiouéèêAEIOUÉ"
 def expand_fractions(aligned: AlignedText, locale: Locale) -> AlignedText:
     """Write fractions in words."""
     if "/" in aligned.text:
-        aligned = aligned.sub(_FRACTION, lambda match: _fraction(match[1], match[2], locale))
-    return aligned if aligned.text.isascii() else aligned.sub(_FRACTION_SIGN, lambda match: " " + match[0])
+        if locale.code == "fr":
+            aligned = aligned.sub(
+                _AROUND_THE_CLOCK, lambda match: " heures sur " if match[0][0] == "h" else " jours sur "
+            )
+        aligned = aligned.sub(_fraction_rule(locale.code), lambda match: _fraction(match, locale))
+        aligned = aligned.sub(_SLASH_OF_FIGURES, f" {locale.signs['/']} ")
+    if "x" in aligned.text:
+        aligned = aligned.sub(_BY, f" {locale.symbols['×']} ")
+    if "'" in aligned.text:
+        aligned = aligned.sub(_SHORT_YEAR, "")
+    if aligned.text.isascii():
+        return aligned
+    aligned = aligned.sub(_POWER, lambda match: "^" + "".join(str(unicodedata.digit(sign)) for sign in match[0]))
+    return aligned.sub(_FRACTION_SIGN, lambda match: " " + match[0])
 
 
 def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
@@ -102,8 +119,8 @@ def _figure(code: str) -> re.Pattern[str]:
     )
 
 
-def _alternatives(names: object) -> str:
-    return "|".join(map(re.escape, sorted(names, key=len, reverse=True)))  # type: ignore[call-overload]
+def _alternatives(names: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
 
 
 def _expand_figure(match: re.Match[str], locale: Locale) -> str:
@@ -120,8 +137,12 @@ def _figure_words(match: re.Match[str], locale: Locale) -> str:
     sign = f"{signs[match['sign'].strip()]} " if match["sign"] else ""
     tail = match["next"] or ""
     if match["ordinal"] and text.isdecimal() and len(text) < 7:
-        return ordinal(int(text), match["ordinal"], locale) + tail
-    if money := match["pre"] or match["post"]:
+        mark = match["ordinal"]
+        if locale.code == "es" and mark[-1] in "º°" and len(match["noun"] or "") > 3:
+            mark = mark if is_feminine(match["noun"].lower(), locale) else "er"  # tercer piso
+        return ordinal(int(text), mark, locale) + tail
+    money = match["post"] if match["pre"] in (None, "$") else None
+    if money := money or match["pre"]:
         return sign + _money(text, money, match, locale) + _per(match["per"], locale) + tail
     if match["unit"]:
         return sign + _measure(text, match, locale) + tail
@@ -136,11 +157,11 @@ def _figure_words(match: re.Match[str], locale: Locale) -> str:
     if is_year and locale.code == "hi":
         return sign + year(int(text), locale) + _per(match["per"], locale) + tail
     counts = len(noun) > 2 and not is_year and noun not in locale.no_nouns
-    feminine = counts and _is_feminine(noun, locale)
+    feminine = counts and is_feminine(noun, locale)
     return sign + _number(text, locale, feminine=feminine, counts=counts) + _per(match["per"], locale) + tail
 
 
-def _is_feminine(noun: str, locale: Locale) -> bool:
+def is_feminine(noun: str, locale: Locale) -> bool:
     """Guess the gender from the ending, but for the nouns that are listed."""
     if noun in locale.masculine_nouns:
         return False
@@ -197,7 +218,9 @@ def _money(text: str, sign: str, match: re.Match[str], locale: Locale) -> str:
         name = _plural(text, *locale.scales[scale])
         return f"{_number(text, locale, counts=True)} {_of_money(name, plural, locale)}"
     cents = re.fullmatch(r"(\d+|\d{1,3}(?:[.,]\d{2,3})+)[.,](\d{2})", text)
-    whole = cents[1] if cents else text
+    whole = re.sub("[.,]", "", cents[1]) if cents else text
+    if re.fullmatch(r"\d{1,3}(?:,\d{3})+", whole):  # $1,500: nobody writes thousandths of money
+        whole = whole.replace(",", "")
     words = _number(whole, locale, feminine=feminine, counts=True)
     words = _of_money(words, _plural(whole, singular, plural), locale)
     if not cents or cents[2] == "00":
@@ -244,10 +267,43 @@ def _per(unit: str | None, locale: Locale) -> str:
     return f" {locale.per} {name}"
 
 
-def _fraction(top: str, bottom: str, locale: Locale) -> str:
+@cache
+def _fraction_rule(code: str) -> re.Pattern[str]:
+    units = _alternatives(unit for unit in find_locale(code).units if unit.isalpha())
+    return re.compile(
+        r"(?<![\d/.,])(?:(?P<whole>\d{1,4})\s)?(?P<top>\d{1,4})/(?P<bottom>\d{1,4})(?![\d/]|[.,]\d)"
+        rf"(?:\s?(?P<unit>{units})(?![\w'²³/])|\s(?=(?P<noun>[^\W\d_]{{3,}})))?"
+    )
+
+
+def _fraction(match: re.Match[str], locale: Locale) -> str:
+    unit, noun = match["unit"], match["noun"]
+    feminine = unit in locale.feminine_units if unit else is_feminine((noun or "").lower(), locale)
+    words = _fraction_words(match["top"], match["bottom"], locale, feminine=feminine, alone=not (unit or noun))
+    if match["whole"]:
+        words = f"{_whole(match['whole'], locale)} {locale.joint} {words.split()[-1] if match['top'] == '1' else words}"
+    if unit:
+        is_half = (match["top"], match["bottom"]) == ("1", "2")
+        name = locale.units[unit][0]
+        if is_half or locale.code == "hi":
+            return f"{words} {name}"
+        if locale.code == "fr" and name[0] in _VOWELS + "h":
+            return f"{words} d'{name}"
+        return f"{words} {'di' if locale.code == 'it' else 'de'} {name}"
+    return words + (" " if noun else "")
+
+
+def _fraction_words(top: str, bottom: str, locale: Locale, *, feminine: bool, alone: bool) -> str:
+    if (top, bottom) == ("1", "2") and not alone:
+        return locale.half[feminine]
     if words := locale.fractions.get(f"{top}/{bottom}"):
         return words
-    return f"{_whole(top, locale)} {locale.fraction_joint} {_whole(bottom, locale)}"
+    if locale.code != "hi" and 0 < int(top) < int(bottom) and 4 < int(bottom) <= 10:
+        name = ordinal(int(bottom), "", locale)
+        plural = name[:-1] + "i" if locale.code == "it" else name + "s"
+        return f"{_number(top, locale, counts=True)} {name if top == '1' else plural}"
+    joint = locale.signs["/"] if len(bottom) == 4 else locale.fraction_joint
+    return f"{_whole(top, locale)} {joint} {_whole(bottom, locale)}"
 
 
 @cache

@@ -13,7 +13,7 @@ _PHONE = re.compile(
     r"(?![\w%€$°]|[.,/-]\d|\s?[€$%°])"
 )
 _SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
-_POSTCODE = re.compile(r"(?<=,\s)\d{5}(?=\s[A-ZÀ-Ý][a-zà-ÿ])")
+_POSTCODE = re.compile(r"(?:(?<=,\s)|\A)\d{5}(?=\s[A-ZÀ-Ý][a-zà-ÿ])")
 _YEARS = re.compile(r"[12]\d{3}-[12]\d{3}")
 
 
@@ -37,7 +37,7 @@ def find_phone_words(code: str) -> re.Pattern[str] | None:
 
 @cache
 def _digits_rule(code: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{find_locale(code).digit_words}):?\s(?P<n>\d[\d-]*+)(?![\w.,])", re.IGNORECASE)
+    return re.compile(rf"\b(?:{find_locale(code).digit_words}):?\s(?P<n>\d(?:[\d./-]*\d)?)(?!\w)", re.IGNORECASE)
 
 
 def _digits(text: str, locale: Locale) -> str:

@@ -5,7 +5,7 @@ from functools import cache
 
 from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize.cardinals import cardinal
-from tutti.text.normalize.european.figures import ordinal
+from tutti.text.normalize.european.figures import is_feminine, ordinal
 from tutti.text.normalize.locales import find_locale
 from tutti.text.normalize.locales.locale import Locale
 from tutti.text.normalize.romans import parse_roman
@@ -14,6 +14,7 @@ _ROMAN = r"(?=[IVXL])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})"
 _ANY = re.compile(r"\b[IVX][IVXL]*(?:ers?|res?|ères?|es?|èmes?|nde?s?)?\b")
 _SUFFIXED = re.compile(rf"\b(?P<n>(?=[IVX]){_ROMAN})(?P<mark>ers?|res?|ères?|es?|èmes?|nde?s?)(?![\w'])")  # XXIe siècle
 _NAME = re.compile(rf"\b(?P<name>[A-ZÀ-Ý][^\W\d_]+)\s(?P<n>{_ROMAN})(?![\w'’]|\.\w)")
+_FIRST = re.compile(rf"\A(?P<n>(?=[IVX]{{2}}){_ROMAN})(?=\s(?P<noun>[^\W\d_]{{4,}}))")  # II Guerra Mundial
 _LONE = re.compile(rf"(?<![\w.'-])(?=[IVX]{{2}}){_ROMAN}(?![\w'’]|\.\w)")
 
 
@@ -26,6 +27,7 @@ def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
     if locale.numbered:
         aligned = aligned.sub(_numbered(locale.code), lambda match: _number(match, locale))
     if locale.articles:
+        aligned = aligned.sub(_FIRST, lambda match: _first(match, locale))
         aligned = aligned.sub(_behind_article(locale.code), lambda match: _nth(match, locale))
     aligned = aligned.sub(_NAME, lambda match: _ruler(match, locale))
     return aligned.sub(_LONE, lambda match: cardinal(parse_roman(match[0]), locale.code))
@@ -45,6 +47,11 @@ def _behind_article(code: str) -> re.Pattern[str]:
 def _number(match: re.Match[str], locale: Locale) -> Replacement:
     n = parse_roman(match["n"])
     return {"n": ordinal(n, "", locale) if locale.numbered_are_ordinal else cardinal(n, locale.code)}
+
+
+def _first(match: re.Match[str], locale: Locale) -> Replacement:
+    feminine = is_feminine(match["noun"].lower(), locale)
+    return {"n": ordinal(parse_roman(match["n"]), locale.feminine_marks[0] if feminine else "", locale)}
 
 
 def _nth(match: re.Match[str], locale: Locale) -> Replacement:

@@ -19,7 +19,7 @@ _VOWEL = re.compile("[AEIOUYÀ-Ý]")
 def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
     """Write abbreviations in full where what stands beside them shows what they mean."""
     has_number = _NUMBER.search(aligned.text)
-    for kind in ("before_number", "after_number", "abbreviations", "before_name"):
+    for kind in ("abbreviations", "before_number", "after_number", "before_name"):
         rule = _rule(locale.code, kind) if has_number or "number" not in kind else None
         if rule:
             aligned = aligned.sub(rule, lambda match, kind=kind: _expand(match, locale.code, kind))  # type: ignore[misc]
@@ -55,7 +55,7 @@ def _expand(match: re.Match[str], code: str, kind: str) -> str:
     words = _table(code, kind)[match[0].replace(" ", "")]
     if words == "san" and _FEMININE_NAME.match(match.string, match.end()):
         words = "santa"
-    if kind == "before_number" and match.string[match.end() : match.end() + 1].isdecimal():
+    if match.string[match.end() : match.end() + 1].isdecimal():
         return f"{words} "
     if kind == "after_number" and match.string[match.start() - 1].isdecimal():
         words = f" {words}"
@@ -88,7 +88,7 @@ def _rule(code: str, kind: str) -> re.Pattern[str] | None:
             return re.compile(rf"(?<=\d)(?:{spellings})(?!\w)|(?<=\d\s)(?:{spellings})(?!\w)")
         case "before_name":
             return re.compile(rf"(?<![\w.])(?:{spellings})(?=\s[A-ZÀ-Ý])")
-    return re.compile(rf"(?<!\w)(?:{spellings})(?:(?<=[-/])|(?!\w))")
+    return re.compile(rf"(?<!\w)(?:{spellings})(?:(?<=[-/°º])|(?<=\.)(?=\d)|(?!\w))")
 
 
 def _alternatives(names: Iterable[str]) -> str:

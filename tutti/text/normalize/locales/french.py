@@ -15,6 +15,8 @@ LOCALE = Locale(
     range_joint="à",
     fraction_joint="sur",
     fractions=table("1/2=un demi, 1/3=un tiers, 2/3=deux tiers, 1/4=un quart, 3/4=trois quarts, 1/5=un cinquième"),
+    half=("un demi", "une demi"),
+    joint="et",
     ordinals=words(
         "premier deuxième troisième quatrième cinquième sixième septième huitième neuvième dixième onzième douzième"
     ),
@@ -44,7 +46,7 @@ LOCALE = Locale(
     | names("h heure heures, min minute minutes, mn minute minutes, s seconde secondes, ms milliseconde millisecondes")
     | names("°C degré_Celsius degrés_Celsius, ºC degré_Celsius degrés_Celsius, °F degré_Fahrenheit degrés_Fahrenheit")
     | names("° degré degrés, % pour_cent pour_cent, ‰ pour_mille pour_mille, ch cheval chevaux, bit bit bits")
-    | names("Hz hertz hertz, V volt volts, A ampère ampères, o octet octets, W watt watts, J joule joules")
+    | names("Hz hertz hertz, V volt volts, A ampère ampères, W watt watts, J joule joules")
     | names("g gramme grammes, l litre litres, L litre litres, cal calorie calories, dB décibel décibels")
     | names("Pa pascal pascals, bar bar bars, hab. habitant habitants, km/h kilomètre_à_l'heure kilomètres_à_l'heure")
     | prefixed("m milli, c centi, d déci, µ micro, μ micro", "g gramme grammes")
@@ -60,24 +62,24 @@ LOCALE = Locale(
     squared=("carré", "carrés"),
     cubed=("cube", "cubes"),
     symbols=table(
-        "&=et, @=arobase, ==égale, ×=fois, *=fois, ÷=divisé par, §=paragraphe, №=numéro, #=dièse, <=inférieur à, "
-        ">=supérieur à, ≤=inférieur ou égal à, ≥=supérieur ou égal à, ≈=environ, ≠=différent de, √=racine de, "
-        "∞=l'infini, π=pi, →=vers"
+        "^=puissance, &=et, @=arobase, ==égale, ×=fois, *=fois, ÷=divisé par, §=paragraphe, №=numéro, #=dièse, "
+        "<=inférieur à, >=supérieur à, ≤=inférieur ou égal à, ≥=supérieur ou égal à, ≈=environ, ≠=différent de, "
+        "√=racine de, ∞=l'infini, π=pi, →=vers"
     ),
     abbreviations=table(
-        "Mme=madame, Mmes=mesdames, Mlle=mademoiselle, Mlles=mesdemoiselles, MM.=messieurs, Dr=docteur, "
-        "Drs=docteurs, Pr=professeur, Me=maître, Mgr=monseigneur, etc.=et cetera, p. ex.=par exemple, "
-        "c.-à-d.=c'est-à-dire, env.=environ, tél.=téléphone, av. J.-C.=avant Jésus-Christ, "
-        "apr. J.-C.=après Jésus-Christ, ap. J.-C.=après Jésus-Christ, n°=numéro, nº=numéro, nos=nos, N°=numéro, "
-        "bd=boulevard, bld=boulevard, boul.=boulevard, pl.=place, bât.=bâtiment, ét.=étage, appt=appartement, "
-        "appt.=appartement, apt.=appartement, rte=route, fg=faubourg, St-=Saint-, Ste-=Sainte-, Cie=compagnie, "
-        "s.v.p.=s'il vous plaît, svp=s'il vous plaît, R.-V.=rendez-vous, RDV=rendez-vous, max.=maximum, "
-        "min.=minimum, cf.=confer, éd.=édition, ch.=chapitre, dép.=département, suiv.=suivantes, ex.=exemple, "
-        "hab.=habitants, qqch.=quelque chose, qqn=quelqu'un"
+        "Mr=monsieur, M. et Mme=monsieur et madame, Mme=madame, Mmes=mesdames, Mlle=mademoiselle, "
+        "Mlles=mesdemoiselles, MM.=messieurs, Dr=docteur, Drs=docteurs, Pr=professeur, Me=maître, Mgr=monseigneur, "
+        "etc.=et cetera, p. ex.=par exemple, c.-à-d.=c'est-à-dire, env.=environ, tél.=téléphone, "
+        "av. J.-C.=avant Jésus-Christ, apr. J.-C.=après Jésus-Christ, ap. J.-C.=après Jésus-Christ, n°=numéro, "
+        "nº=numéro, nos=nos, N°=numéro, bd=boulevard, bld=boulevard, boul.=boulevard, pl.=place, bât.=bâtiment, "
+        "ét.=étage, appt=appartement, appt.=appartement, apt.=appartement, rte=route, fg=faubourg, St-=Saint-, "
+        "Ste-=Sainte-, Cie=compagnie, s.v.p.=s'il vous plaît, svp=s'il vous plaît, R.-V.=rendez-vous, "
+        "RDV=rendez-vous, max.=maximum, min.=minimum, cf.=confer, éd.=édition, ch.=chapitre, dép.=département, "
+        "suiv.=suivantes, ex.=exemple, hab.=habitants, qqch.=quelque chose, qqn=quelqu'un"
     ),
     before_number=table(
         "p.=page, pp.=pages, art.=article, al.=alinéa, vol.=volume, chap.=chapitre, fig.=figure, no=numéro, "
-        "t.=tome, v.=vers, ann.=annexe"
+        "t.=tome, v.=vers, km=kilomètre, ann.=annexe"
     ),
     before_name=table("M.=monsieur, av.=avenue, St=Saint, Ste=Sainte"),
     after_number=table("hab.=habitants, et suiv.=et suivantes"),

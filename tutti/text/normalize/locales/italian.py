@@ -15,8 +15,10 @@ LOCALE = Locale(
     range_joint="a",
     fraction_joint="su",
     fractions=table("1/2=un mezzo, 1/3=un terzo, 2/3=due terzi, 1/4=un quarto, 3/4=tre quarti, 1/5=un quinto"),
+    half=("mezzo", "mezza"),
+    joint="e",
     ordinals=words("primo secondo terzo quarto quinto sesto settimo ottavo nono decimo"),
-    ordinal_marks=r"[ºª°](?!\s?[CF]\b)|[oa](?=\s)",
+    ordinal_marks=r"[ºª](?!\s?[CF]\b)|°(?=\s[a-zà-ÿ]{3})|[oa](?=\s)",
     feminine_marks=("ª", "a"),
     months=words("gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre"),
     short_months=words("genn? febb? mar apr magg? giu lugl? ago sett? ott nov dic"),
@@ -41,7 +43,7 @@ LOCALE = Locale(
     | names("h ora ore, min minuto minuti, s secondo secondi, sec secondo secondi, q quintale quintali")
     | names("°C grado_Celsius gradi_Celsius, ºC grado_Celsius gradi_Celsius, °F grado_Fahrenheit gradi_Fahrenheit")
     | names("° grado gradi, % per_cento per_cento, ‰ per_mille per_mille, CV cavallo cavalli, bit bit bit")
-    | names("Hz hertz hertz, V volt volt, A ampere ampere, B byte byte, W watt watt, J joule joule")
+    | names("Hz hertz hertz, V volt volt, A ampere ampere, W watt watt, J joule joule")
     | names("g grammo grammi, l litro litri, L litro litri, cal caloria calorie, dB decibel decibel")
     | names("Pa pascal pascal, bar bar bar, ab. abitante abitanti, km/h chilometro_all'ora chilometri_all'ora")
     | prefixed("m milli, c centi, d deci, µ micro, μ micro", "g grammo grammi")
@@ -56,26 +58,26 @@ LOCALE = Locale(
     squared=("quadrato", "quadrati"),
     cubed=("cubo", "cubi"),
     symbols=table(
-        "&=e, @=chiocciola, ==uguale a, ×=per, *=per, ÷=diviso, §=paragrafo, №=numero, #=cancelletto, <=minore di, "
-        ">=maggiore di, ≤=minore o uguale a, ≥=maggiore o uguale a, ≈=circa, ≠=diverso da, √=radice di, "
-        "∞=infinito, π=pi greco, →=a"
+        "^=alla, &=e, @=chiocciola, ==uguale a, ×=per, *=per, ÷=diviso, §=paragrafo, №=numero, #=cancelletto, "
+        "<=minore di, >=maggiore di, ≤=minore o uguale a, ≥=maggiore o uguale a, ≈=circa, ≠=diverso da, "
+        "√=radice di, ∞=infinito, π=pi greco, →=a"
     ),
     abbreviations=table(
-        "sig.=signor, sig.ra=signora, sigg.=signori, sig.na=signorina, dott.=dottor, dott.ssa=dottoressa, "
-        "dr.=dottor, dr.ssa=dottoressa, prof.=professor, prof.ssa=professoressa, proff.=professori, avv.=avvocato, "
-        "ing.=ingegner, arch.=architetto, geom.=geometra, rag.=ragionier, on.=onorevole, sen.=senatore, "
-        "gen.=generale, cap.=capitano, ecc.=eccetera, etc.=eccetera, es.=esempio, ad es.=ad esempio, "
-        "p. es.=per esempio, p.es.=per esempio, ca.=circa, tel.=telefono, cell.=cellulare, P.zza=piazza, "
-        "P.za=piazza, V.le=viale, C.so=corso, L.go=largo, V.lo=vicolo, a. C.=avanti Cristo, d. C.=dopo Cristo, "
-        "s.n.c.=esse enne ci, segg.=seguenti, sgg.=seguenti, D.L.=decreto legge, D.Lgs.=decreto legislativo, "
-        "D. Lgs.=decreto legislativo, c.c.=codice civile, c.p.=codice penale, S.p.A.=esse pi a, "
-        "S.r.l.=esse erre elle, SpA=esse pi a, Srl=esse erre elle, pag.=pagina, pagg.=pagine, n°=numero, "
-        "nº=numero, N.=numero, int.=interno, all.=allegato, tab.=tabella, max.=massimo, min.=minimo, ed.=edizione, "
-        "u.s.=ultimo scorso, c.m.=corrente mese, p.v.=prossimo venturo"
+        "d.ssa=dottoressa, sig.=signor, sig.ra=signora, sigg.=signori, sig.na=signorina, dott.=dottor, "
+        "dott.ssa=dottoressa, dr.=dottor, dr.ssa=dottoressa, prof.=professor, prof.ssa=professoressa, "
+        "proff.=professori, avv.=avvocato, ing.=ingegner, arch.=architetto, geom.=geometra, rag.=ragionier, "
+        "on.=onorevole, sen.=senatore, gen.=generale, cap.=capitano, ecc.=eccetera, etc.=eccetera, es.=esempio, "
+        "ad es.=ad esempio, p. es.=per esempio, p.es.=per esempio, ca.=circa, tel.=telefono, cell.=cellulare, "
+        "P.zza=piazza, P.za=piazza, V.le=viale, C.so=corso, L.go=largo, V.lo=vicolo, a. C.=avanti Cristo, "
+        "d. C.=dopo Cristo, s.n.c.=esse enne ci, segg.=seguenti, sgg.=seguenti, D.L.=decreto legge, "
+        "D.Lgs.=decreto legislativo, D. Lgs.=decreto legislativo, c.c.=codice civile, c.p.=codice penale, "
+        "S.p.A.=esse pi a, S.r.l.=esse erre elle, SpA=esse pi a, Srl=esse erre elle, pag.=pagina, pagg.=pagine, "
+        "n°=numero, nº=numero, N.=numero, int.=interno, all.=allegato, tab.=tabella, max.=massimo, min.=minimo, "
+        "ed.=edizione, u.s.=ultimo scorso, c.m.=corrente mese, p.v.=prossimo venturo"
     ),
     before_number=table(
         "n.=numero, nn.=numeri, p.=pagina, pp.=pagine, art.=articolo, artt.=articoli, vol.=volume, fig.=figura, "
-        "sec.=secolo, co.=comma, ore=ore"
+        "sec.=secolo, co.=comma, km=chilometro"
     ),
     before_name=table("S.=san, SS.=santissimo, Ss.=santi, F.lli=fratelli, Mons.=monsignor, Card.=cardinale"),
     after_number=table("ab.=abitanti, e segg.=e seguenti, e sgg.=e seguenti"),

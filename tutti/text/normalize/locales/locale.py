@@ -20,6 +20,8 @@ class Locale:
     range_joint: str  # between the ends of a range
     fraction_joint: str  # between the halves of a fraction
     fractions: Mapping[str, str]
+    half: tuple[str, str]  # before a noun: masculine, feminine
+    joint: str  # and
     ordinals: Sequence[str]  # from the first, masculine
     ordinal_marks: str  # what is written behind the figure of an ordinal: a regular expression
     feminine_marks: tuple[str, ...]  # those of them that are feminine

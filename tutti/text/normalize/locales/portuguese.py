@@ -16,11 +16,13 @@ LOCALE = Locale(
     range_joint="a",
     fraction_joint="sobre",
     fractions=table("1/2=um meio, 1/3=um terço, 2/3=dois terços, 1/4=um quarto, 3/4=três quartos, 1/5=um quinto"),
+    half=("meio", "meia"),
+    joint="e",
     ordinals=words("primeiro segundo terceiro quarto quinto sexto sétimo oitavo nono décimo"),
     tens_ordinals=words(
         "décimo vigésimo trigésimo quadragésimo quinquagésimo sexagésimo septuagésimo octogésimo nonagésimo centésimo"
     ),
-    ordinal_marks=r"\.?[ºª°](?!\s?[CF]\b)|[oa](?=\s)",
+    ordinal_marks=r"\.?[ºª](?!\s?[CF]\b)|°(?=\s[a-zà-ÿ]{3})|[oa](?=\s)",
     feminine_marks=("ª", "a"),
     months=words("janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro"),
     short_months=words("jan fev mar abr mai jun jul ago set out nov dez"),
@@ -43,7 +45,7 @@ LOCALE = Locale(
     | names("h hora horas, hs hora horas, min minuto minutos, s segundo segundos, seg segundo segundos")
     | names("°C grau_Celsius graus_Celsius, ºC grau_Celsius graus_Celsius, °F grau_Fahrenheit graus_Fahrenheit")
     | names("° grau graus, % por_cento por_cento, ‰ por_mil por_mil, cv cavalo cavalos, bit bit bits")
-    | names("Hz hertz hertz, V volt volts, A ampère ampères, B byte bytes, W watt watts, J joule joules")
+    | names("Hz hertz hertz, V volt volts, A ampère ampères, W watt watts, J joule joules")
     | names("g grama gramas, l litro litros, L litro litros, cal caloria calorias, dB decibel decibéis")
     | names("Pa pascal pascals, bar bar bars, hab. habitante habitantes")
     | prefixed("m mili, c centi, d deci, µ micro, μ micro", "g grama gramas")
@@ -58,9 +60,9 @@ LOCALE = Locale(
     squared=("quadrado", "quadrados"),
     cubed=("cúbico", "cúbicos"),
     symbols=table(
-        "&=e, @=arroba, ==igual a, ×=vezes, *=vezes, ÷=dividido por, §=parágrafo, №=número, #=cerquilha, "
-        "<=menor que, >=maior que, ≤=menor ou igual a, ≥=maior ou igual a, ≈=aproximadamente, ≠=diferente de, "
-        "√=raiz de, ∞=infinito, π=pi, →=para"
+        "^=elevado a, &=e, @=arroba, ==igual a, ×=vezes, *=vezes, ÷=dividido por, §=parágrafo, №=número, "
+        "#=cerquilha, <=menor que, >=maior que, ≤=menor ou igual a, ≥=maior ou igual a, ≈=aproximadamente, "
+        "≠=diferente de, √=raiz de, ∞=infinito, π=pi, →=para"
     ),
     abbreviations=table(
         "Sr.=senhor, Sra.=senhora, Srs.=senhores, Sras.=senhoras, Srta.=senhorita, Dr.=doutor, Dra.=doutora, "
@@ -99,6 +101,6 @@ LOCALE = Locale(
     numbered="séculos?|capítulos?|tomos?|volumes?|livros?|atos?|partes?|artigos?|títulos?|anexos?|fases?|tipos?|grau|inciso",
     last_ordinal=10,
     articles={"a": True, "o": False, "da": True, "do": False, "na": True, "no": False, "à": True, "ao": False},
-    digit_words=r"CEP|PIN|código",
+    digit_words=r"CEP|CPF|CNPJ|RG|PIN|código",
     phone_words=r"tel\w*|cel\w*|ligu\w+|ligar|n[uú]mero|fax|whatsapp|contato|fixo",
 )

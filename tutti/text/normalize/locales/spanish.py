@@ -14,13 +14,15 @@ LOCALE = Locale(
     plus="más",
     plus_minus="más menos",
     range_joint="a",
-    fraction_joint="entre",
+    fraction_joint="sobre",
     fractions=table("1/2=un medio, 1/3=un tercio, 2/3=dos tercios, 1/4=un cuarto, 3/4=tres cuartos, 1/5=un quinto"),
+    half=("medio", "media"),
+    joint="y",
     ordinals=words("primero segundo tercero cuarto quinto sexto séptimo octavo noveno décimo undécimo duodécimo"),
     tens_ordinals=words(
         "décimo vigésimo trigésimo cuadragésimo quincuagésimo sexagésimo septuagésimo octogésimo nonagésimo centésimo"
     ),
-    ordinal_marks=r"\.?[ºª°](?!\s?[CF]\b)|\.?er\.?|\.?[oa](?=\s|\.\s)",
+    ordinal_marks=r"\.?[ºª](?!\s?[CF]\b)|°(?=\s[a-zà-ÿ]{3})|\.?er\.?|\.?[oa](?=\s|\.\s)",
     feminine_marks=("ª", "a"),
     months=words("enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"),
     short_months=words("ene febr? mar abr may jun jul ago sept? oct nov dic"),
@@ -46,7 +48,7 @@ LOCALE = Locale(
     | names("h hora horas, hs hora horas, min minuto minutos, s segundo segundos, ms milisegundo milisegundos")
     | names("°C grado_Celsius grados_Celsius, ºC grado_Celsius grados_Celsius, °F grado_Fahrenheit grados_Fahrenheit")
     | names("° grado grados, % por_ciento por_ciento, ‰ por_mil por_mil, in pulgada pulgadas, lb libra libras")
-    | names("Hz hercio hercios, V voltio voltios, A amperio amperios, CV caballo caballos, B byte bytes, bit bit bits")
+    | names("Hz hercio hercios, V voltio voltios, A amperio amperios, CV caballo caballos, bit bit bits")
     | names("g gramo gramos, l litro litros, L litro litros, W vatio vatios, cal caloría calorías, J julio julios")
     | names("dB decibelio decibelios, Pa pascal pascales, bar bar bares, hab. habitante habitantes")
     | prefixed("m mili, c centi, d deci, µ micro, μ micro", "g gramo gramos")
@@ -62,9 +64,9 @@ LOCALE = Locale(
     squared=("cuadrado", "cuadrados"),
     cubed=("cúbico", "cúbicos"),
     symbols=table(
-        "&=y, @=arroba, ==igual a, ×=por, *=por, ÷=entre, §=sección, №=número, #=número, <=menor que, >=mayor que, "
-        "≤=menor o igual que, ≥=mayor o igual que, ≈=aproximadamente, ≠=distinto de, √=raíz de, ∞=infinito, π=pi, "
-        "→=a"
+        "^=elevado a, &=y, @=arroba, ==igual a, ×=por, *=por, ÷=entre, §=sección, №=número, #=número, <=menor que, "
+        ">=mayor que, ≤=menor o igual que, ≥=mayor o igual que, ≈=aproximadamente, ≠=distinto de, √=raíz de, "
+        "∞=infinito, π=pi, →=a"
     ),
     abbreviations=table(
         "Sr.=señor, Sra.=señora, Sres.=señores, Sras.=señoras, Srta.=señorita, Dr.=doctor, Dra.=doctora, "
@@ -72,15 +74,15 @@ LOCALE = Locale(
         "RR. HH.=recursos humanos, JJ. OO.=Juegos Olímpicos, CC. AA.=comunidades autónomas, "
         "FF. AA.=fuerzas armadas, etc.=etcétera, p. ej.=por ejemplo, aprox.=aproximadamente, Avda.=avenida, "
         "Av.=avenida, Pza.=plaza, Plza.=plaza, Pl.=plaza, C/=calle, c/=calle, Ctra.=carretera, P.º=paseo, "
-        "Pº=paseo, Apdo.=apartado, Apdo=apartado, s/n=sin número, Lic.=licenciado, Ing.=ingeniero, "
-        "Arq.=arquitecto, Prof.=profesor, Profa.=profesora, tel.=teléfono, tfno.=teléfono, teléf.=teléfono, "
-        "Dña.=doña, D.ª=doña, Excmo.=excelentísimo, Excma.=excelentísima, Ilmo.=ilustrísimo, Gral.=general, "
-        "Cnel.=coronel, Cap.=capitán, Sto.=santo, Sta.=santa, Mons.=monseñor, a. C.=antes de Cristo, "
-        "d. C.=después de Cristo, a. de C.=antes de Cristo, d. de C.=después de Cristo, dpto.=departamento, "
-        "depto.=departamento, admón.=administración, izq.=izquierda, dcha.=derecha, izda.=izquierda, máx.=máximo, "
-        "mín.=mínimo, cía.=compañía, Cía.=compañía, S. A.=ese a, S. L.=ese ele, atte.=atentamente, pág.=página, "
-        "págs.=páginas, cap.=capítulo, núm.=número, n.º=número, nº=número, n°=número, N.º=número, Nº=número, "
-        "ed.=edición, vol.=volumen, ej.=ejemplo, v. gr.=verbigracia"
+        "Pº=paseo, Apdo.=apartado, Apdo=apartado, C. P.=código postal, s/n=sin número, Lic.=licenciado, "
+        "Ing.=ingeniero, Arq.=arquitecto, Prof.=profesor, Profa.=profesora, tel.=teléfono, tfno.=teléfono, "
+        "teléf.=teléfono, Dña.=doña, D.ª=doña, Excmo.=excelentísimo, Excma.=excelentísima, Ilmo.=ilustrísimo, "
+        "Gral.=general, Cnel.=coronel, Cap.=capitán, Sto.=santo, Sta.=santa, Mons.=monseñor, "
+        "a. C.=antes de Cristo, d. C.=después de Cristo, a. de C.=antes de Cristo, d. de C.=después de Cristo, "
+        "dpto.=departamento, depto.=departamento, admón.=administración, izq.=izquierda, dcha.=derecha, "
+        "izda.=izquierda, máx.=máximo, mín.=mínimo, cía.=compañía, Cía.=compañía, S. A.=ese a, S. L.=ese ele, "
+        "atte.=atentamente, pág.=página, págs.=páginas, cap.=capítulo, núm.=número, n.º=número, nº=número, "
+        "n°=número, N.º=número, Nº=número, ed.=edición, vol.=volumen, ej.=ejemplo, v. gr.=verbigracia"
     ),
     before_number=table(
         "art.=artículo, arts.=artículos, p.=página, pp.=páginas, fig.=figura, t.=tomo, c.=circa, ca.=circa, "
