@@ -17,7 +17,7 @@ os.environ |= {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "R
 if "onnxruntime" in sys.modules:  # too late for the report of its start, which is out of our hands
     sys.modules["onnxruntime"].disable_telemetry_events()
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"
 __all__ = ["Engine", "Settings", "SpeechParams", "StreamRequest", "open_engine"]
 
 _HOME_OF = {
