@@ -22,6 +22,7 @@ from tests.audiobook.make_epub import epub, page, png
 from tests.cli.read_with_tones import log_texts
 from tests.fakes import silent_voices, tone_engine
 from tests.full_disk import fill_disk
+from tutti.audio.loudness import measure_lufs
 from tutti.audio.tagged import container
 from tutti.audiobook.book import Book, Chapter
 from tutti.audiobook.export import export_book
@@ -251,6 +252,18 @@ def test_a_cast_speaks_its_turns_and_quotes(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cast.toml").write_text('Anna = "af_hart"\n')
     code, errors = run(tmp_path / "play.md", "-o", tmp_path / "play.wav", "--cast", tmp_path / "cast.toml")
     assert (code, "af_hart" in errors) == (2, True)
+
+
+def test_a_book_has_the_loudness_that_is_asked_for(run: Run, book: Path, tmp_path: Path) -> None:
+    out = tmp_path / "book.wav"
+    code, notes = run(book, "-o", out, "--loudness", "-20")
+    assert (code, "and is -20.0" in notes) == (0, True)
+    spoken = np.frombuffer(samples(out), "<i2").astype(np.float32) / 32767
+    assert measure_lufs([spoken]) == pytest.approx(-20, abs=0.3)
+    once = len(spoken)
+    run(book, "-o", out)
+    assert len(samples(out)) == 2 * once
+    assert run(book, "-o", out, "--loudness", "loud")[0] == 2
 
 
 def test_a_book_in_another_language_causes_a_warning(run: Run, tmp_path: Path) -> None:

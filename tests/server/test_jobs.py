@@ -180,6 +180,9 @@ def test_a_job_has_a_cast_as_json_or_in_a_form(server: RunningServer) -> None:
     lengths = [wait_for_end(server, id)["duration_s"] for id in (as_json, in_form, plain)]
     assert lengths[0] == lengths[1]
     assert lengths[0] != lengths[2]  # Ben is slow
+    assert_error(server.post("/v1/jobs", {"text": text, "loudness": "loud"}), 400, "invalid_input", "loudness")
+    loud = create_job(server, text=text, loudness="acx")["id"]
+    assert "and is -19.0" in wait_for_end(server, loud)["notes"][-1]
     wrong = server.post("/v1/jobs", {"text": text, "cast": {"Anna": "af_hart"}})
     assert_error(wrong, 400, "voice_not_found", "cast")
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tutti.audio.encoder import encoder
 from tutti.audio.formats import BY_SUFFIX
+from tutti.audio.loudness import Finisher
 from tutti.audio.pcm import to_int16
 from tutti.errors import ModelFailed, UnknownFormat, did_you_mean
 from tutti.speech import SAMPLE_RATE, Samples
@@ -104,6 +105,23 @@ class Writer(Protocol):
 def writer(kind: Container, file: BinaryIO, tags: Tags, n_samples: int) -> Writer:
     """A writer for one file of `n_samples` in all; tags that the container cannot hold are left out."""
     return MuxedWriter(kind, file, tags) if kind.muxer else PlainWriter(kind, file, n_samples)
+
+
+class FinishingWriter:
+    """Brings what another writer writes to a loudness."""
+
+    def __init__(self, out: Writer, finisher: Finisher) -> None:
+        self._out, self._finisher = out, finisher
+
+    def write(self, samples: Samples) -> None:
+        self._out.write(self._finisher.write(samples))
+
+    def close(self) -> None:
+        self._out.write(self._finisher.flush())
+        self._out.close()
+
+    def abandon(self) -> None:
+        self._out.abandon()
 
 
 class PlainWriter:

@@ -7,7 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
-from tutti.audio.tagged import ChapterMark, Container, Tags, writer
+from tutti.audio.loudness import SILENT, Finisher, Loudness, measure_lufs
+from tutti.audio.tagged import ChapterMark, Container, FinishingWriter, Tags, Writer, writer
 from tutti.audiobook.book import Book
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
@@ -15,7 +16,7 @@ from tutti.captions import CaptionFormat, Cue, cues, render
 from tutti.engine.word_times import shift_time, silence
 from tutti.errors import NothingToSpeak
 from tutti.files import atomic_write, write_error
-from tutti.speech import SAMPLE_RATE, WordTime
+from tutti.speech import SAMPLE_RATE, Samples, WordTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +48,22 @@ def export_book(
     kind: Container,
     captions: CaptionFile | None = None,
     on_written: OnWritten = lambda _: None,
+    loudness: Loudness | None = None,
 ) -> ExportResult:
-    """Write the files, each complete or not at all. An error raised by `on_written` stops it."""
+    """Write the files, each complete or not at all. An error raised by `on_written` stops it.
+
+    `loudness`: of the whole book, which is measured before; none: as it was spoken.
+    """
     marks = _chapter_marks(book, plan, journal)
     n_samples = sum(journal.n_samples.values()) + sum(len(silence(passage.pause_s)) for passage in plan)
     if not any(journal.n_samples.values()):
         raise NothingToSpeak("the book contains nothing that can be spoken", param="book")
     words: list[list[WordTime]] = [[] for _ in book.chapters] if captions else []
+    lufs = SILENT if loudness is None else measure_lufs(_audio(plan, journal, on_written))
     with _file(path) as file:
-        out = writer(kind, file, Tags(book.title, book.author, marks, book.cover), n_samples)
+        out: Writer = writer(kind, file, Tags(book.title, book.author, marks, book.cover), n_samples)
+        if loudness is not None:
+            out = FinishingWriter(out, Finisher(lufs, loudness))
         try:
             at = 0
             for n, passage in enumerate(plan):
@@ -75,7 +83,21 @@ def export_book(
         text = render(_cues(book, words), captions.kind, by_word=captions.by_word)
         with _file(captions.path) as file:
             file.write(text.encode("utf-8", "replace"))
-    return ExportResult(n_samples / SAMPLE_RATE, len(marks), _format_notes(book, kind))
+    notes = _format_notes(book, kind)
+    if loudness is not None:
+        notes = (
+            *notes,
+            f"the loudness was {lufs:.1f} LUFS and is {loudness.lufs:.1f}, peaks up to {loudness.peak_db} dB",
+        )
+    return ExportResult(n_samples / SAMPLE_RATE, len(marks), notes)
+
+
+def _audio(plan: Sequence[Passage], journal: Journal, on_written: OnWritten) -> Iterator[Samples]:
+    """The audio of a book, while nothing is written yet."""
+    for n, passage in enumerate(plan):
+        yield journal.load(n).samples
+        yield silence(passage.pause_s)
+        on_written(0)
 
 
 @contextmanager

@@ -31,6 +31,7 @@ def read(
     author: Annotated[str | None, typer.Option(help="Overrides the author in the book.")] = None,
     cover: Annotated[Path | None, typer.Option(help="A JPEG or PNG file; overrides the cover in the book.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of a text that is not UTF-8: latin-1, cp1252.")] = None,
+    loudness: Annotated[str | None, typer.Option(help="acx, ebu, podcast or LUFS: -18; default: as spoken.")] = None,
     cast: Annotated[Path | None, typer.Option(help="A .toml or .json file: which voice speaks for whom.")] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Discard what an earlier run has spoken.")] = False,
     means: options.Means,
@@ -39,6 +40,7 @@ def read(
 
     After an interruption or a crash, run the same command again to resume.
     """
+    from tutti.audio.loudness import parse_loudness
     from tutti.audio.tagged import container
     from tutti.audiobook.cast import read_cast, with_cast
     from tutti.audiobook.export import CaptionFile, export_book
@@ -54,11 +56,12 @@ def read(
 
     settings, params = means.speaking(manner)
     path = out or Path(f"{book.stem}.m4b")
+    target = parse_loudness(loudness) if loudness else None
     kind = container(path.suffix)
     caption_file = CaptionFile(captions, caption_format(captions.name), captions_by_word) if captions else None
-    for target in (path, captions or path):
-        if not target.parent.is_dir():
-            raise InvalidInput(f"cannot write {target}: there is no folder {target.parent}", param="out")
+    for file in (path, captions or path):
+        if not file.parent.is_dir():
+            raise InvalidInput(f"cannot write {file}: there is no folder {file.parent}", param="out")
     voices = Voices.of(settings)
     check_params(params, voices)
     parsed = _read_book(book, encoding, title, author, cover)
@@ -97,6 +100,7 @@ def read(
                 result = export_book(
                     *(parsed, plan, journal, path, kind, caption_file),
                     on_written=lambda n: show(f"writing {path.name}", n, len(plan)),
+                    loudness=target,
                 )
         except KeyboardInterrupt:
             print(f"stopped; run the same command again to resume from {journal_path}", file=sys.stderr)

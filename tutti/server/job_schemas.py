@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tutti.audio.loudness import PRESETS
 from tutti.audio.tagged import CONTAINERS
 from tutti.audiobook.cast import MAX_SPEAKERS
 from tutti.audiobook.jobs import AudiobookJob, JobState
@@ -25,6 +26,9 @@ class JobBody(SpeechFields):
     captions_by_word: bool | None = Field(None, description="time each word in vtt")
     title: str | None = Field(None, max_length=1000, description="instead of the book's own")
     author: str | None = Field(None, max_length=1000, description="instead of the book's own")
+    loudness: Name | None = Field(
+        None, description=f"{' '.join(PRESETS)}, or LUFS; default: as spoken", examples=["acx"]
+    )
     cast: Annotated[dict[str, Any], at_most(MAX_SPEAKERS)] | None = Field(
         None,
         description="which voice, or {voice, rate}, speaks the turns (`Anna: …`) and quotes of whom",

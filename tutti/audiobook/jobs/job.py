@@ -35,6 +35,7 @@ class AudiobookJob:
     error: tuple[str, str] | None = None  # code and message
     duration_s: float | None = None
     cast: tuple[str, ...] = ()  # names of speakers, whose voices are in `params`
+    loudness: str | None = None  # as the caller wrote it
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

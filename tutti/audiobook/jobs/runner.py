@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import BinaryIO, TypeVar
 
+from tutti.audio.loudness import parse_loudness
 from tutti.audio.tagged import container
 from tutti.audiobook.book import Book
 from tutti.audiobook.export import CaptionFile, ExportResult, export_book
@@ -48,6 +49,7 @@ class JobSpec:
     author: str | None = None
     notes: tuple[str, ...] = ()  # on the request itself
     cast: tuple[str, ...] = ()  # names of speakers, whose voices are in `params`
+    loudness: str | None = None  # as `parse_loudness` reads it
 
 
 class _ExportStopped(Exception):
@@ -177,7 +179,10 @@ class JobRunner:
         if job.captions:
             captions = CaptionFile(output_path(job, folder, "captions"), job.captions, job.captions_by_word)
         audio = output_path(job, folder, "audio")
-        export = partial(export_book, book, plan, journal, audio, container(job.suffix), captions, on_written=check)
+        target = parse_loudness(job.loudness) if job.loudness else None
+        export = partial(
+            export_book, book, plan, journal, audio, container(job.suffix), captions, on_written=check, loudness=target
+        )
         writing = asyncio.ensure_future(self._in_thread(export))
         try:
             return await asyncio.shield(writing)

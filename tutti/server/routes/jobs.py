@@ -16,6 +16,7 @@ from fastapi.responses import FileResponse, JSONResponse, Response, StreamingRes
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
+from tutti.audio.loudness import parse_loudness
 from tutti.audio.tagged import CONTAINERS, container
 from tutti.audiobook.cast import parse_cast
 from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
@@ -174,12 +175,15 @@ def _job_params(body: JobBody, service: Service, caller: str) -> JobSpec:
     params, notes = body.speech_params(aliases)
     cast = None if body.cast is None else parse_cast(body.cast, aliases.known)
     params = cast.params(params) if cast else params
+    if body.loudness:
+        parse_loudness(body.loudness)
     suffix = f".{(body.format or 'm4b').lower()}"
     with rename_param(out="format"):
         container(suffix)
     return JobSpec(
         *(params, suffix, body.captions, bool(body.captions_by_word), body.encoding),
         title=body.title, author=body.author, notes=notes, cast=cast.names if cast else (),
+        loudness=body.loudness or None,
     )  # fmt: skip
 
 
