@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = (
     (
         *("errors", "files", "percentile", "decaying_sum", "process", "tasks"),
-        *("settings", "speech", "metrics", "trace", "cloud_voices", "torch_file", "voice_file"),
+        *("settings", "speech", "metrics", "trace", "cloud_voices", "torch_file", "voice_file", "voice_traits"),
     ),
     ("admission", "text", "audio", "model", "weights"),
     ("own_voices",),

@@ -73,11 +73,20 @@ class OwnVoices:
     """The voices of a folder. A bad file is a problem by its name, and disturbs no other."""
 
     def __init__(
-        self, folder: Path | None, taken: Container[str] = (), clock: Callable[[], float] = time.monotonic
+        self,
+        folder: Path | None,
+        taken: Container[str] | None = (),
+        clock: Callable[[], float] = time.monotonic,
+        language: str = DEFAULT_LANGUAGE,
     ) -> None:
-        """`taken`: names that no file may have. Without a folder there are no voices."""
+        """Without a folder there are no voices.
+
+        `taken`: names that no file may have, beside those of other services; none: any name is free. `language`: code,
+        of names that do not say one.
+        """
         self.folder = folder
         self._taken = taken
+        self._language = language
         self._clock = clock
         self._results: dict[Path, tuple[Stamp, OwnVoice | str]] = {}  # of each file: its voice, or what is wrong
         self._voices: dict[str, OwnVoice] = {}  # for all
@@ -234,7 +243,8 @@ class OwnVoices:
     def _read(self, path: Path, stamp: Stamp) -> OwnVoice | str:
         try:
             addition = _ADDITION.match(path.name) if path.parent.name == ADDED else None
-            name, language = name_and_language(path.name.removeprefix(addition[0] if addition else ""))
+            file = path.name.removeprefix(addition[0] if addition else "")
+            name, language = name_and_language(file, self._language)
             self._check_free(name)
             read_voice(path)
             return OwnVoice(name, language, path, stamp, addition and _addition(addition))
@@ -243,6 +253,8 @@ class OwnVoices:
 
     def _check_free(self, name: str) -> None:
         """Raise InvalidInput if this name means another voice."""
+        if self._taken is None:
+            return
         if name in self._taken or name in OPENAI_VOICES or name == "default" or stand_in(name):
             cure = "choose another" if has_prefix(name) else f"choose another, such as af_{name}"
             raise InvalidInput(f"the name {name} stands for another voice already; {cure}", param="name")
@@ -253,13 +265,13 @@ def _addition(match: re.Match[str]) -> Addition:
     return Addition("" if match["owner"] == ANYONE else match["owner"], access)
 
 
-def name_and_language(file: str) -> tuple[str, str]:
+def name_and_language(file: str, default: str = DEFAULT_LANGUAGE) -> tuple[str, str]:
     """Return the name and the language that a file's name says: `af_jadzia.pt`, `jadzia.pt`, `jadzia.en-gb.pt`."""
     name, _, code = Path(file).stem.partition(".")
     check_name(name)
     written = find_language(code).code if code else None
     if not has_prefix(name):
-        return name, written or DEFAULT_LANGUAGE
+        return name, written or default
     language = find_language(name[0])
     if written and written != language.code:
         raise InvalidInput(

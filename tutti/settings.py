@@ -124,7 +124,7 @@ class Settings(BaseModel):
     )
     models: Names = Field(
         default=(),
-        description="checkpoints to serve, the first by default: kokoro=fp32, kokoro-int8, mine=/path/model.pth",
+        description="checkpoints to serve, the first by default: kokoro-int8, my=/path/model.pth, fr=hub:owner/name@v1",
     )
     extra_precisions: Names = Field(
         default=(), description="without models: further precisions, such as int8 as kokoro-int8"

@@ -21,9 +21,10 @@ from tutti.errors import (
     WeightsUnavailable,
     did_you_mean,
 )
-from tutti.own_voices import MAX_DIGESTS, Addition, OwnVoice, OwnVoices, has_prefix
+from tutti.own_voices import DEFAULT_LANGUAGE, MAX_DIGESTS, Addition, OwnVoice, OwnVoices, has_prefix
 from tutti.speech import MAX_PHONEMES, STYLE_SIZE
 from tutti.text.language import find_language
+from tutti.voice_traits import TRAITS
 
 if TYPE_CHECKING:
     from tutti.settings import Settings
@@ -44,64 +45,6 @@ GRADES = {
     **{"zm_yunjian": "D", "zm_yunxi": "D", "zm_yunxia": "D", "zm_yunyang": "D"},
 }
 NAMES = tuple(GRADES)
-
-# How each voice speaks, measured against the others of its gender: python -m scripts.measure_voices
-TRAITS = {
-    "af_heart": "high pitch, natural",
-    "af_alloy": "deep pitch, natural, unhurried",
-    "af_aoede": "medium pitch, natural",
-    "af_bella": "high pitch, calm, unhurried",
-    "af_jessica": "very high pitch, natural, fast pace",
-    "af_kore": "deep pitch, lively, slow pace",
-    "af_nicole": "low pitch, level, slow pace",
-    "af_nova": "low pitch, natural",
-    "af_river": "medium pitch, calm, fast pace",
-    "af_sarah": "medium pitch, lively, unhurried",
-    "af_sky": "low pitch, lively, brisk",
-    "am_adam": "medium pitch, calm",
-    "am_echo": "low pitch, calm",
-    "am_eric": "very high pitch, lively, fast pace",
-    "am_fenrir": "high pitch, very lively, unhurried",
-    "am_liam": "medium pitch, lively, brisk",
-    "am_michael": "low pitch, natural, slow pace",
-    "am_onyx": "deep pitch, level",
-    "am_puck": "low pitch, lively",
-    "am_santa": "very high pitch, very lively, unhurried",
-    "bf_alice": "high pitch, very lively",
-    "bf_emma": "medium pitch, level",
-    "bf_isabella": "very high pitch, calm, brisk",
-    "bf_lily": "medium pitch, very lively, brisk",
-    "bm_daniel": "high pitch, calm, fast pace",
-    "bm_fable": "medium pitch, natural, brisk",
-    "bm_george": "high pitch, natural, slow pace",
-    "bm_lewis": "deep pitch, level, unhurried",
-    "ef_dora": "deep pitch, natural",
-    "em_alex": "medium pitch, calm",
-    "em_santa": "medium pitch, natural",
-    "ff_siwis": "low pitch, level, unhurried",
-    "hf_alpha": "low pitch, natural",
-    "hf_beta": "low pitch, very lively, brisk",
-    "hm_omega": "medium pitch, very lively, unhurried",
-    "hm_psi": "high pitch, natural, unhurried",
-    "if_sara": "medium pitch, natural",
-    "im_nicola": "deep pitch, calm, slow pace",
-    "jf_alpha": "high pitch, lively, unhurried",
-    "jf_gongitsune": "medium pitch, very lively, slow pace",
-    "jf_nezumi": "high pitch, calm, slow pace",
-    "jf_tebukuro": "very high pitch, natural, unhurried",
-    "jm_kumo": "deep pitch, level, slow pace",
-    "pf_dora": "deep pitch, calm, brisk",
-    "pm_alex": "medium pitch, level",
-    "pm_santa": "high pitch, natural",
-    "zf_xiaobei": "medium pitch, lively",
-    "zf_xiaoni": "medium pitch, lively, brisk",
-    "zf_xiaoxiao": "high pitch, calm, fast pace",
-    "zf_xiaoyi": "very high pitch, level, fast pace",
-    "zm_yunjian": "low pitch, very lively, brisk",
-    "zm_yunxi": "very high pitch, lively, fast pace",
-    "zm_yunxia": "very high pitch, natural, brisk",
-    "zm_yunyang": "low pitch, lively, fast pace",
-}
 
 # A name with its sign and weight: "af_bella(2)", "+ af_sky", "-am_adam(0.5)".
 _TERM = re.compile(r"\s*([+-]?)\s*(\w{1,40})\s*(?:\(\s*([^()\s]{1,20})\s*\))?\s*", re.ASCII)
@@ -167,19 +110,49 @@ _LABELS = {info.label.lower(): name for name, info in OFFICIAL.items()}
 class Voices:
     """Knows all voices, and finds one by name, blend or cross-style; each table of Kokoro's is read once."""
 
-    def __init__(self, folder: Path, own: Path | None = None) -> None:
+    def __init__(self, folder: Path, own: OwnVoices | Path | None = None) -> None:
         """`folder`: Kokoro's tables. `own`: the files of further voices."""
         self._folder = folder
+        self._official = OFFICIAL
         self._table = lru_cache(maxsize=None)(self._read)
         self._cached_blend = lru_cache(maxsize=64)(self._blend)
-        self.own = OwnVoices(own, taken=OFFICIAL)
+        self.own = own if isinstance(own, OwnVoices) else OwnVoices(own, taken=OFFICIAL)
         self._mean = lru_cache(maxsize=None)(lambda name: self._table(name).mean(axis=0))
         self._own_mean = lru_cache(MAX_DIGESTS)(lambda voice: self.own.table(voice).mean(axis=0))
         self._caller = ""  # sees only what all may use
+        self._models: dict[str | None, Voices] = {}  # of checkpoints with voices of their own; none: the default's
+        self._root = self
 
     @classmethod
     def of(cls, settings: "Settings") -> "Voices":
         return cls(settings.home / "voices", settings.voices or settings.data / "voices")
+
+    @classmethod
+    def of_folder(cls, folder: Path | None, language: str | None) -> "Voices":
+        """Return the voices of a checkpoint: files that have any names, and speak this language unless they say so."""
+        own = OwnVoices(folder, taken=None, language=language or DEFAULT_LANGUAGE)
+        voices = cls(folder or Path(), own)
+        voices._official = {}
+        return voices
+
+    def with_models(self, models: Mapping[str, "Voices"], default: str) -> "Voices":
+        """Return the same voices with those of checkpoints that have their own; `default`: the first checkpoint."""
+        self._models.update(models)
+        if default in models:
+            self._models[None] = models[default]
+        for voices in models.values():
+            voices._models, voices._root = self._models, self
+        return self
+
+    def of_model(self, checkpoint: str | None) -> "Voices":
+        """Return the voices of a checkpoint for the same caller; none: of the first."""
+        voices = self._models.get(checkpoint, self._root)
+        return voices.seen_by(self._caller) if self._models else self
+
+    @property
+    def is_official(self) -> bool:
+        """Whether Kokoro's are among them."""
+        return bool(self._official)
 
     def seen_by(self, caller: str) -> "Voices":
         """Return the same voices with the private ones of a caller."""
@@ -191,20 +164,20 @@ class Voices:
         """Return every voice by name, Kokoro's first."""
         self.own.refresh(now=True)
         own = {name: own_info(voice) for name, voice in self._own_voices().items()}
-        return {**OFFICIAL, **own} if own else OFFICIAL
+        return {**self._official, **own} if own else self._official
 
     def __contains__(self, name: object) -> bool:
-        if name in OFFICIAL or name in self._own_voices():
+        if name in self._official or name in self._own_voices():
             return True
         self.own.refresh(now=True)  # another process may just have added it
         return name in self._own_voices()
 
     def __iter__(self) -> Iterator[str]:
-        yield from OFFICIAL
+        yield from self._official
         yield from self._own_voices()
 
     def __len__(self) -> int:
-        return len(OFFICIAL) + len(self._own_voices())
+        return len(self._official) + len(self._own_voices())
 
     def _own_voices(self) -> Mapping[str, OwnVoice]:
         return self.own.all(self._caller)
@@ -215,7 +188,9 @@ class Voices:
         if "(" not in key:
             return None
         own = map(own_info, self._own_voices().values())
-        return _LABELS.get(key) or next((info.name for info in own if info.label.lower() == key), None)
+        return (_LABELS.get(key) if self._official else None) or next(
+            (info.name for info in own if info.label.lower() == key), None
+        )
 
     def parse(self, expression: str) -> list[tuple[str, float]]:
         """Return names and signed weights of a blend; raise UnknownVoice or InvalidInput that names the bad part."""
@@ -247,8 +222,10 @@ class Voices:
     def similar(self, name: str) -> list[tuple[str, float]]:
         """Return the other voices and their likeness, from -1 to 1, the most alike first: the angle of mean styles."""
         own = self._own_voices()
-        means = {each: self._own_mean(own[each]) if each in own else self._mean(each) for each in (*OFFICIAL, *own)}
-        centre = np.mean([means[each] for each in OFFICIAL], axis=0)
+        means = {
+            each: self._own_mean(own[each]) if each in own else self._mean(each) for each in (*self._official, *own)
+        }
+        centre = np.mean([means[each] for each in self._official or own], axis=0)
         turned = {each: mean - centre for each, mean in means.items()}
         lengths = {each: float(np.linalg.norm(vector)) or 1.0 for each, vector in turned.items()}
         likeness = {
@@ -271,7 +248,7 @@ class Voices:
 
     def _own_voice(self, name: str) -> OwnVoice | None:
         """Return the file of an own voice, none for one of Kokoro's."""
-        if name in OFFICIAL:
+        if name in self._official:
             return None
         voice = self.own.find(name, self._caller)
         if voice is None:
@@ -280,7 +257,7 @@ class Voices:
 
     def _blend(self, expression: str, terms: tuple[tuple[str, float], ...], own: tuple[OwnVoice | None, ...]) -> Voice:
         """Return one voice, or a weighted mean: `a(2)+b(1)`. A minus moves away from a voice: `a-b`."""
-        language = own[0].language if own[0] else OFFICIAL[terms[0][0]].language
+        language = own[0].language if own[0] else self._official[terms[0][0]].language
         tables = [
             self.own.table(voice) if voice else self._table(name) for (name, _), voice in zip(terms, own, strict=True)
         ]

@@ -26,7 +26,7 @@ from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
-from tutti.voices import TRAITS
+from tutti.voice_traits import TRAITS
 
 Run = Callable[..., tuple[int, bytes, str]]
 

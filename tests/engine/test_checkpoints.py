@@ -154,7 +154,7 @@ def test_weights_of_ones_own_without_pytorch_name_the_extra(tmp_path: Path, monk
         ("mine=/nowhere/model.pth", WeightsUnavailable, "/nowhere/model.pth is neither a file nor one of auto, fp32"),
         ("mine={folder}/notes.txt", InvalidInput, "a model is a .onnx"),
         ("mine={folder}/empty.onnx", WeightsCorrupt, "is empty"),
-        ("mine={folder}", WeightsUnavailable, "neither a file"),
+        ("mine={folder}", WeightsCorrupt, "is empty"),
     ],
 )
 def test_a_wrong_entry_is_refused_with_its_cure(

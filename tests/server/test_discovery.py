@@ -4,7 +4,8 @@ import pytest
 
 from tests.fakes import FakeEngine
 from tests.server.harness import LONG, RunningServer, assert_error, serving
-from tutti.voices import NAMES, TRAITS
+from tutti.voice_traits import TRAITS
+from tutti.voices import NAMES
 
 pytestmark = pytest.mark.server
 

@@ -67,9 +67,9 @@ def bulk(
     from tutti.bulk.run import BulkRun, check_table, open_folder, stored_batch_rows
     from tutti.bulk.speaking import BulkOptions
     from tutti.bulk.table import check_pyarrow, digest
+    from tutti.engine.checkpoints import open_voices
     from tutti.engine.request import check_params
     from tutti.files import write_error
-    from tutti.voices import Voices
 
     check_pyarrow()
     settings, params = means.speaking(manner)
@@ -77,7 +77,7 @@ def bulk(
         raise InvalidInput("--devices is for --ray; without it every CUDA device of this machine is used")
     find_format(format).rate(sample_rate)
     params = replace(params, pcm_volume=1.0, with_words=words, code_blocks=settings.code_blocks)
-    check_params(params, Voices.of(settings))
+    check_params(params, open_voices(settings).of_model(params.model))
     sha256 = digest(table)
     check_table(table, other_columns)
     try:
@@ -176,11 +176,10 @@ def _batch_rows(settings: Settings, ray: str | None) -> int:
 
 def _audio(settings: Settings, ray: str | None) -> dict[str, Any]:
     """What the audio depends on: the resolved model, or the settings where only a cluster can resolve them."""
-    from tutti.engine.checkpoints import audio_fingerprint
-    from tutti.voices import Voices
+    from tutti.engine.checkpoints import audio_fingerprint, open_voices
 
     chunks = {"min_chunk_tokens", "max_chunk_tokens"}
-    voices = Voices.of(settings)
+    voices = open_voices(settings)
     own = {"own_voices": hashes} if (hashes := voices.hashes(voices)) else {}
     if ray in (None, "local"):
         return {**audio_fingerprint(settings), **settings.model_dump(include=chunks), **own}

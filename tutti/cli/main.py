@@ -86,13 +86,14 @@ def pull(
     precision: options.Precision = None,
 ) -> None:
     """Download the model, the voices and the lexicons."""
-    from tutti.engine.checkpoints import choose_checkpoints, files_of
+    from tutti.engine.checkpoints import choose_checkpoints, fetch_repositories, files_of
     from tutti.model.choice import file_precision
     from tutti.model.onnx.split import derived_graphs
     from tutti.weights import Store, required_files, show_progress, sources
 
     settings, _ = load_settings({"home": home, "offline": offline, "precision": precision})
     store = Store(settings.home)
+    fetch_repositories(settings)
     if settings.precision == "auto" or settings.models:
         files = files_of(choose_checkpoints(settings).values())
     else:  # for whatever machine will use them

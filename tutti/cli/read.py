@@ -50,9 +50,8 @@ def read(
     from tutti.audiobook.passages import check_chapter_marks, passages
     from tutti.captions import caption_format
     from tutti.engine.build import open_engine
-    from tutti.engine.checkpoints import audio_fingerprint
+    from tutti.engine.checkpoints import audio_fingerprint, open_voices
     from tutti.engine.request import check_params
-    from tutti.voices import Voices
 
     settings, params = means.speaking(manner)
     path = out or Path(f"{book.stem}.m4b")
@@ -62,7 +61,7 @@ def read(
     for file in (path, captions or path):
         if not file.parent.is_dir():
             raise InvalidInput(f"cannot write {file}: there is no folder {file.parent}", param="out")
-    voices = Voices.of(settings)
+    voices = open_voices(settings).of_model(params.model)
     check_params(params, voices)
     parsed = _read_book(book, encoding, title, author, cover)
     if cast:

@@ -25,12 +25,16 @@ from tutti.engine.batcher import Batcher
 from tutti.engine.checkpoints import CHECKPOINT as CHECKPOINT
 from tutti.engine.checkpoints import (
     Checkpoints,
+    checkpoint_folders,
     choose_checkpoints,
     cuda_index_of_workers,
+    fetch_repositories,
     files_of,
     kernel_marker,
+    log_folders,
     make_file_caches,
     only_checkpoint,
+    open_voices,
     upgrade_choices,
 )
 from tutti.engine.device import MeasureSecond, WarmUp
@@ -98,6 +102,7 @@ def open_engine(
     `for_server`: the model runs in a supervised process of its own, and batches are short enough for new requests.
     `g2p_processes`: how many prepare texts; 0: one in the server, else a thread of this process.
     """
+    fetch_repositories(settings)
     choices = choose_checkpoints(settings)
     if model is not None:
         choices = only_checkpoint(choices, model)
@@ -113,7 +118,8 @@ def open_engine(
     compile = settings.compile if for_server else "off"
     first, second = upgrade_choices(choices, compile, kernels_ready=marker.exists())
     workers = [_worker(settings, first, second, index, progress, for_server=for_server) for index in indices]
-    voices = Voices.of(settings)
+    voices = open_voices(settings)
+    log_folders(settings, voices)
     costs = settings.home / file_name(_device(first, settings.threads), WEIGHTS) if for_server else None
     frontend = make_frontend(settings, g2p_processes or int(for_server))
     engine = assemble(workers, first, voices, frontend, settings, capped=for_server, cost_file=costs)
@@ -194,6 +200,7 @@ def assemble(
         joined_symbols=ENOUGH_SYMBOLS if first.device == "cpu" else DEFAULT_PACE.joined_symbols,
         span_rules={name: LIGHT_SPANS for name, choice in choices.items() if choice.vocoder == "light"},
     )
+    missing = {name: folder.missing for name, folder in checkpoint_folders(settings).items()}
     lexicon = LexiconFile(settings.lexicon).words if settings.lexicon else None
     log.info(
         "engine batching=%s policy=%s max_rows=%d bypass_chunks=%d first_audio=%.0fms workers=%d models=%s",
@@ -204,7 +211,7 @@ def assemble(
     return Engine(
         batchers, voices, frontend, stats,
         checkpoints=tuple(choices), pacing=pacing, policies=policies,
-        text_defaults=TextDefaults(lexicon, settings.code_blocks),
+        text_defaults=TextDefaults(lexicon, settings.code_blocks, missing),
     )  # fmt: skip
 
 

@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from tutti import __version__
+from tutti.engine.checkpoint_folder import CheckpointFolder, read_folder
 from tutti.errors import InvalidInput, WeightsUnavailable
 from tutti.model.choice import Auto, Choice, choose, choose_for_file, load
 from tutti.model.protocol import Model
+from tutti.model.translated import TranslatedModel
 from tutti.model.types import Precision
 from tutti.speech import VocoderName
 from tutti.text.options import TextOptions
 from tutti.text.user_lexicon import file_stamp
+from tutti.voices import Voices
 from tutti.weights import LEXICONS, MODELS, VOICES, File, Store
+from tutti.weights.repository import KNOWN, fetch, find_repository
 
 if TYPE_CHECKING:
     from tutti.settings import Settings
@@ -59,7 +63,8 @@ class Checkpoints:
     def _load(self, choice: Choice, sharing: Model | None) -> Model:
         path = choice.path or Store(self.home).path(MODELS[choice.weights])
         cache = file_cache(self.home, choice.path) if choice.path else None
-        return load(path, choice, self.threads, sharing, cache=cache, cuda_index=self.cuda_index)
+        model = load(path, choice, self.threads, sharing, cache=cache, cuda_index=self.cuda_index)
+        return TranslatedModel(model, choice.ids) if choice.ids else model
 
 
 def choose_checkpoints(settings: "Settings") -> dict[str, Choice]:
@@ -87,25 +92,82 @@ def only_checkpoint(choices: Mapping[str, Choice], name: str) -> dict[str, Choic
 
 def _choices(entries: Iterable[str], settings: "Settings") -> dict[str, Choice]:
     choices: dict[str, Choice] = {}
-    for entry in entries:
-        name, _, source = (part.strip() for part in entry.partition("="))
+    for name, source in map(_parts, entries):
         if not NAME.fullmatch(name) or name in choices:
             cause = "is there twice" if name in choices else "is not a name"
             raise InvalidInput(f"models: {name!r} {cause}; write name=int8 or name=/path/model.pth", param="models")
-        choice = _choice(name, source or _precision_in(name), settings)
+        choice = _choice(name, source or _source_in(name), settings)
         compile = "off" if settings.compile == "auto" or choice.device == "cpu" else settings.compile
         choices[name] = replace(choice, compile=compile)
     return choices
 
 
-def _precision_in(name: str) -> str:
-    """What a name stands for that has no source: kokoro, kokoro-light, kokoro-exact, or kokoro-int8 and such."""
+def _parts(entry: str) -> tuple[str, str]:
+    """The name and the source of an entry, "" if it has none."""
+    name, _, source = entry.partition("=")
+    return name.strip(), source.strip()
+
+
+def checkpoint_folders(settings: "Settings") -> dict[str, CheckpointFolder]:
+    """The checkpoints that are folders with voices and symbols of their own, by name."""
+    folders = ((name, folder_of(name, source or name, settings)) for name, source in map(_parts, settings.models))
+    return {name: folder for name, folder in folders if folder is not None}
+
+
+def folder_of(name: str, source: str, settings: "Settings") -> CheckpointFolder | None:
+    """The folder of an entry, none if its source is something else; raise if it is not downloaded yet."""
+    card = KNOWN.get(source)
+    if repository := find_repository(source):
+        path = repository.folder(settings.home)
+        if not path.is_dir():
+            raise WeightsUnavailable(f"models: {name}={source} is not in {path}; run: tutti pull", param="models")
+    elif not source or not (path := Path(source).expanduser()).is_dir():
+        return None
+    return read_folder(path, name, card.language if card else None)
+
+
+def log_folders(settings: "Settings", voices: Voices) -> None:
+    """Log what each of them is, and what of it cannot be used here."""
+    for name, folder in checkpoint_folders(settings).items():
+        language = folder.language or "not read here, so texts are read as en-us"
+        log.info(
+            "model %s: weights=%s licence=%s voices=%d vocoder=exact missing_symbols=%d language=%s",
+            name, folder.weights, folder.licence or "unknown", len(voices.of_model(name)), len(folder.missing),
+            language,
+        )  # fmt: skip
+        for problem in voices.of_model(name).own.problems().values():
+            log.warning("model %s: voice refused: %s", name, problem)
+
+
+def fetch_repositories(settings: "Settings") -> None:
+    """Download the checkpoints of the settings that are on the hub, and not here yet."""
+    for name, source in map(_parts, settings.models):
+        if repository := find_repository(source or name):
+            fetch(repository, settings.home, offline=settings.offline)
+
+
+def open_voices(settings: "Settings") -> Voices:
+    """All voices: Kokoro's, the operator's, and those of each checkpoint that has its own."""
+    folders = checkpoint_folders(settings)
+    models = {name: Voices.of_folder(folder.voices, folder.language) for name, folder in folders.items()}
+    first = _parts(settings.models[0])[0] if settings.models else ""
+    return Voices.of(settings).with_models(models, first)
+
+
+def _source_in(name: str) -> str:
+    """What a name stands for that has no source: kokoro, kokoro-light, kokoro-int8 and such, or a known checkpoint."""
+    if name in KNOWN:
+        return name
     if name == CHECKPOINT or name in VOCODERS:
         return VOCODERS.get(name, "auto")
     root, _, precision = name.rpartition("-")
     if root == CHECKPOINT and precision in PRECISIONS:
         return precision
-    raise InvalidInput(f"models: say what {name!r} is: {name}=int8 or {name}=/path/model.pth", param="models")
+    raise InvalidInput(
+        f"models: say what {name!r} is: {name}=int8, {name}=/path/model.pth or {name}=hub:owner/name@revision; "
+        f"known by name: {', '.join(KNOWN)}",
+        param="models",
+    )
 
 
 def _choice(name: str, source: str, settings: "Settings") -> Choice:
@@ -118,6 +180,8 @@ def _choice(name: str, source: str, settings: "Settings") -> Choice:
         if precision == "int8":  # runs there only, also where `backend` and `device` are meant for the others
             return choose("onnx", "cpu", precision, vocoder=settings.vocoder, text=settings.text)
         return choose(settings.backend, settings.device, precision, vocoder=settings.vocoder, text=settings.text)
+    if folder := folder_of(name, source, settings):
+        return replace(choose_for_file(folder.weights.resolve(), settings.backend, settings.device), ids=folder.ids)
     path = Path(source).expanduser()
     if not path.is_file():
         names = ", ".join((*PRECISIONS, *VOCODERS.values()))

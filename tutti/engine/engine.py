@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Self
 
@@ -51,6 +51,7 @@ class TextDefaults:
 
     lexicon: Callable[[], UserLexicon] | None = None  # returns the present pronunciations
     code_blocks: CodeBlocks = "announce"
+    missing_symbols: Mapping[str, frozenset[str]] = field(default_factory=dict)  # that a checkpoint does not have
 
 
 class Engine:
@@ -209,7 +210,7 @@ class Engine:
         return await stream.prepare()
 
     def _check(self, request: StreamRequest) -> CheckedRequest:
-        voices = self.voices.seen_by(request.ticket.caller)
+        voices = self.voices.seen_by(request.ticket.caller).of_model(request.params.model)
         return check_request(request, self.checkpoints, voices, self._text_defaults.code_blocks)
 
     async def _open_counted(self, scope: ExitStack, checked: CheckedRequest) -> tuple[Stream, Start]:
@@ -230,7 +231,7 @@ class Engine:
     async def _open_stream(self, checked: CheckedRequest, batcher: Batcher) -> Stream:
         """The stream of a request; raise for a voice or a lexicon that is not there."""
         text, params = checked.request.text, checked.params
-        voices = self.voices.seen_by(checked.request.ticket.caller)
+        voices = self.voices.seen_by(checked.request.ticket.caller).of_model(checked.checkpoint)
         voice = voices.get(params.voice, params.style)
         voice_names = await check_voices(text, params.voice_names, voices) if isinstance(text, str) else None
         if languages := voices.languages(voice_names):
@@ -246,6 +247,7 @@ class Engine:
             self.frontend,
             batcher,
             self.batch_stats,
+            self._text_defaults.missing_symbols.get(checked.checkpoint, frozenset()),
         )
 
     async def phonemize(

@@ -73,6 +73,7 @@ class Stream:
     frontend: TextFrontend
     batcher: Batcher
     stats: BatchStats
+    missing_symbols: frozenset[str] = frozenset()  # that its checkpoint does not have
     ticket: Ticket = field(init=False)
     playback: Playback = field(init=False)
     trace: Trace = field(init=False, default_factory=current_trace.get)
@@ -181,7 +182,12 @@ class Stream:
                 chunks = self.frontend.chunks(text, self._next_due_s)
                 async with aclosing(_timed(chunks, self.trace, start)) as timed:
                     async for chunk, g2p_s in timed:
-                        yield segment, chunk, g2p_s
+                        yield segment, self._naming_missing(chunk), g2p_s
+
+    def _naming_missing(self, chunk: Chunk) -> Chunk:
+        """The chunk with the symbols that its checkpoint cannot speak, and makes a pause of, among those dropped."""
+        missing = self.missing_symbols and [symbol for symbol in chunk.phonemes if symbol in self.missing_symbols]
+        return chunk._replace(dropped=(*chunk.dropped, *missing)) if missing else chunk
 
     def _next_due_s(self) -> float:
         """When the audio is needed that follows all that is sent or being made."""

@@ -23,7 +23,7 @@ PRECISIONS: dict[tuple[Backend, Device], tuple[Precision, ...]] = {
     ("torch", "cpu"): ("fp32",),
     ("torch", "cuda"): ("fp16", "fp32"),
 }
-TENSOR_FILES = (".pth", ".pt", ".npz")  # weights alone: only PyTorch has the network to put them into
+TENSOR_FILES = (".safetensors", ".pth", ".pt", ".npz")  # weights alone: only PyTorch has the network to put them into
 QUANTISED_OP = b"DynamicQuantizeLinear"  # the operator that every int8 export of Kokoro has, and no other
 
 # What vocoder=auto stands for. On a processor light is six times as fast, and its quality passed all gates
@@ -42,6 +42,7 @@ class Choice:
     vocoder: VocoderName = "exact"
     text: TextName = "exact"
     path: Path | None = None  # a file of the operator's own; none = the official one
+    ids: tuple[int, ...] | None = None  # of its symbols, by the ids of Kokoro's; none = the same
 
     @property
     def weights(self) -> Literal["fp32", "int8"]:

@@ -32,6 +32,20 @@ class Aliases:
     known: Voices  # Kokoro's, and those of the operator
     any_model: bool = False  # every other name of a model stands for the first checkpoint
     rates: Mapping[str, float] = field(default_factory=dict)  # times the speed, of an alias
+    checkpoint: str | None = None  # with voices of its own; none: Kokoro's
+    root: "Aliases | None" = None  # those of Kokoro, if these are of such a checkpoint
+
+    def of_model(self, model: str | None) -> "Aliases":
+        """Return the voices of a model: of one with voices of its own, and their names alone."""
+        checkpoint = self.checkpoints[0] if model is None else find_checkpoint(model, self)
+        known, root = self.known.of_model(checkpoint), self.root or self
+        if (None if known.is_official else checkpoint) == self.checkpoint:
+            return self
+        if known.is_official:
+            return replace(root, known=known)
+        default = next(iter(known), "default")
+        names = dict.fromkeys((*OPENAI_VOICES, "default"), default)
+        return replace(root, known=known, default_voice=default, voices=names, checkpoint=checkpoint, root=root)
 
 
 def find_checkpoint(name: str, aliases: Aliases) -> str:

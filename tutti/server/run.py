@@ -16,7 +16,7 @@ from typing import cast
 import uvicorn
 
 from tutti.engine.build import open_engine
-from tutti.engine.checkpoints import choose_checkpoints
+from tutti.engine.checkpoints import choose_checkpoints, fetch_repositories
 from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput
 from tutti.server.agent_check import serve_agent_check
@@ -138,6 +138,7 @@ def serve(settings: Settings, notes: Sequence[str] = ()) -> None:
     resolve_voice_settings(settings, Voices.of(settings))
     ApiKeys(settings.api_keys)
     OriginRules(settings)
+    fetch_repositories(settings)
     n_processes = n_http_processes(settings)
     with (
         listening(settings, n_processes) as sockets,

@@ -129,7 +129,8 @@ class SpeechFields(Options):
 
     def voice_name(self, aliases: Aliases) -> str:
         """Return the voice under the name that the caller used."""
-        return voice_expression(self.voice) or voice_of_model(self.model, aliases) or aliases.default_voice
+        own = voice_expression(self.voice) or voice_of_model(self.model, aliases)
+        return own or aliases.of_model(self.model).default_voice
 
     def build_request(self, text: str, format_name: str, aliases: Aliases) -> SpeechRequest:
         format = find_format(format_name)
@@ -145,6 +146,7 @@ class SpeechFields(Options):
 
     def speech_params(self, aliases: Aliases) -> tuple[SpeechParams, tuple[str, ...]]:
         """Return how to speak, with the aliases of voices resolved, and notices of voices that stand for others."""
+        aliases = aliases.of_model(self.model)
         voice, notices = resolve_voice(self.voice_name(aliases), aliases)
         style, notices_of_style = resolve_voice(self.style, aliases) if self.style else (None, ())
         params = SpeechParams(
@@ -237,7 +239,7 @@ class SpeechBody(SpeechFields):
 
     def named_voices(self, aliases: Aliases) -> tuple[Aliases, tuple[str, ...]]:
         """Return the aliases with those of this request, and notices of voices that stand for others."""
-        own = (self.voice_aliases or {}).items()
+        aliases, own = aliases.of_model(self.model), (self.voice_aliases or {}).items()
         targets = {name: (each, None) if isinstance(each, str) else (each.voice, each.rate) for name, each in own}
         with rename_param(voice="voice_aliases"):
             return add_voices(aliases, targets) if targets else (aliases, ())

@@ -9,7 +9,8 @@ from starlette.requests import HTTPConnection
 
 from tutti.admission.refusals import Asking
 from tutti.admission.ticket import Ticket
-from tutti.engine.checkpoints import choose_checkpoints
+from tutti.engine.checkpoint_folder import CheckpointFolder
+from tutti.engine.checkpoints import checkpoint_folders, choose_checkpoints
 from tutti.errors import QueueFull, ReplicaFull
 from tutti.model.choice import Choice
 from tutti.model.light.weights import PATH as LIGHT_WEIGHTS
@@ -44,6 +45,7 @@ class Service:
     aliases: Aliases
     memory: AudioMemory
     models: Mapping[str, object]  # what each checkpoint's audio depends on
+    own_models: Mapping[str, CheckpointFolder]  # checkpoints with voices of their own
     # With threads of its own: encoding must not block the event loop, nor wait behind other work in threads.
     encoders: Encoders
 
@@ -56,9 +58,10 @@ class Service:
             Lifecycle(engine),
             RateLimits(settings.rate_requests, settings.rate_characters),
             ResponseCache(round(settings.cache_mb * 1e6)),
-            Aliases(engine.checkpoints, voices, default_voice, engine.voices, settings.any_model),
+            Aliases(engine.checkpoints, voices, default_voice, engine.voices, settings.any_model).of_model(None),
             AudioMemory(settings.max_audio_mb * 1e6),
             {name: model_stamp(choice) for name, choice in choose_checkpoints(settings).items()},
+            checkpoint_folders(settings),
             Encoders(engine.first_audio),
         )
 
@@ -154,7 +157,7 @@ class Service:
         lexicon = file_stamp(settings.lexicon) if settings.lexicon else None
         model = self.models.get(request.params.model or self.aliases.checkpoints[0])
         sound = (model, settings.g2p_url, settings.code_blocks, lexicon)
-        own_voices = self.aliases_of_caller(caller).known.hashes(request.voices_named())
+        own_voices = self.aliases_of_caller(caller).known.of_model(request.params.model).hashes(request.voices_named())
         return request.etag((*sound, own_voices) if own_voices else sound)
 
     def check_text(self, n_characters: int, caller: str, param: str = "input") -> None:
@@ -172,7 +175,11 @@ def model_stamp(choice: Choice) -> object:
     """Return a value that changes with the weights and the precision of a checkpoint, and with our own networks."""
     weights = (str(choice.path), *file_stamp(choice.path)) if choice.path else MODELS[choice.weights].sha256
     own = ((choice.vocoder, LIGHT_WEIGHTS), (choice.text, TEXT_WEIGHTS))
-    return weights, choice.precision, [(name, file_stamp(path) if name == "light" else None) for name, path in own]
+    return (
+        (weights, choice.ids) if choice.ids else weights,
+        choice.precision,
+        [(name, file_stamp(path) if name == "light" else None) for name, path in own],
+    )
 
 
 def resolve_voice_settings(settings: Settings, known: Voices) -> tuple[dict[str, str], str]:

@@ -137,7 +137,7 @@ class WyomingConnection:
         settings = self._service.settings
         while (event := await read_event(self._reader, settings.max_body, settings.idle_s)) is not None:
             if Describe.is_type(event.type):
-                await self._write(info(self._service.engine.voices))
+                await self._write(info(self._service.aliases.known))
             elif Ping.is_type(event.type):
                 await self._send(Pong(text=Ping.from_event(event).text))
             else:

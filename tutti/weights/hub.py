@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from tutti import __version__
 from tutti.weights.manifest import HUB_REPO, HUB_REVISION, File, describe
@@ -31,20 +32,22 @@ class Hub:
 
     name = "Hugging Face hub"
 
+    def __init__(self, repository: str = HUB_REPO, revision: str = HUB_REVISION) -> None:
+        self._repository, self._revision = repository, revision
+
     def fetch(self, files: Sequence[File], scratch: Path, progress: DownloadProgress) -> Iterator[Offer | Unavailable]:
         import httpx2
 
-        if os.environ.get("HF_HUB_OFFLINE", "").lower() in TRUE:
+        if is_offline():
             yield Unavailable(self.name, "HF_HUB_OFFLINE is set")
             return
         available = [file for file in files if file.hub_path is not None]
         absent = [file for file in files if file.hub_path is None]
-        timeout = httpx2.Timeout(READ_S, connect=CONNECT_S)
         try:
-            with httpx2.Client(headers=_headers(), timeout=timeout, follow_redirects=True) as client:
+            with open_client() as client:
                 if available:
                     # Whatever the answer: it says that there is a hub.
-                    _run_with_timeout(CONNECT_S, lambda: client.head(_url(available[0])))
+                    _run_with_timeout(CONNECT_S, lambda: client.head(self._url(available[0])))
                 yield from self._offers(client, available, scratch, GroupProgress(available, progress), absent)
         except httpx2.HTTPStatusError as error:
             yield Unavailable(self.name, f"answered {error.response.status_code} {error.response.reason_phrase}")
@@ -65,7 +68,10 @@ class Hub:
         stop = threading.Event()
         pool = ThreadPoolExecutor(PARALLEL_DOWNLOADS, "tutti-hub")
         try:
-            downloads = {pool.submit(_download, client, file, partials[file], progress, stop): file for file in files}
+            downloads = {
+                pool.submit(_download, client, self._url(file), file, partials[file], progress, stop): file
+                for file in files
+            }
             for download in as_completed(downloads):
                 file = downloads[download]
                 try:
@@ -80,8 +86,13 @@ class Hub:
             stop.set()
             pool.shutdown(cancel_futures=True)
 
+    def _url(self, file: File) -> str:
+        return file_url(self._repository, self._revision, str(file.hub_path))
 
-def _download(client: "Client", file: File, partial: Path, progress: GroupProgress, stop: threading.Event) -> None:
+
+def _download(
+    client: "Client", url: str, file: File, partial: Path, progress: GroupProgress, stop: threading.Event
+) -> None:
     """Stream until the body ends. Reconnect after a broken connection, as long as each one brings some bytes."""
     import httpx2
 
@@ -89,20 +100,22 @@ def _download(client: "Client", file: File, partial: Path, progress: GroupProgre
         before = _size(partial)
         try:
             if before < file.size:
-                _stream(client, file, partial, progress, stop)
+                _stream(client, url, file, partial, progress, stop)
             return
         except httpx2.TransportError:
             if _size(partial) <= before:
                 raise
 
 
-def _stream(client: "Client", file: File, partial: Path, progress: GroupProgress, stop: threading.Event) -> None:
+def _stream(
+    client: "Client", url: str, file: File, partial: Path, progress: GroupProgress, stop: threading.Event
+) -> None:
     """Append to the partial file, which is named by the sha256: the next pull requests only the rest."""
     n_bytes = _size(partial)
     headers = {"accept-encoding": "identity"}  # a range counts bytes of the file itself
     if n_bytes:
         headers["range"] = f"bytes={n_bytes}-"
-    with client.stream("GET", _url(file), headers=headers) as response:
+    with client.stream("GET", url, headers=headers) as response:
         response.raise_for_status()
         if response.status_code != HTTPStatus.PARTIAL_CONTENT:
             n_bytes = 0  # the server ignored the range and sends the whole file
@@ -117,9 +130,24 @@ def _stream(client: "Client", file: File, partial: Path, progress: GroupProgress
                     return  # too long: the sha256 will not match
 
 
-def _url(file: File) -> str:
-    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or ENDPOINT
-    return f"{endpoint}/{HUB_REPO}/resolve/{HUB_REVISION}/{file.hub_path}"
+def open_client() -> "Client":
+    """Return a client for the hub, with the token of its user."""
+    import httpx2
+
+    timeout = httpx2.Timeout(READ_S, connect=CONNECT_S)
+    return httpx2.Client(headers=_headers(), timeout=timeout, follow_redirects=True)
+
+
+def endpoint() -> str:
+    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or ENDPOINT
+
+
+def is_offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").lower() in TRUE
+
+
+def file_url(repository: str, revision: str, path: str) -> str:
+    return f"{endpoint()}/{repository}/resolve/{revision}/{quote(path)}"
 
 
 def _headers() -> dict[str, str]:

@@ -110,7 +110,7 @@ class JobRunner:
         parsed = await self._books.read(stored)
         book, plan = replace(parsed.book, title=job.title, author=job.author), parsed.plan
         audio_settings = await self._in_thread(self._audio_settings)
-        used = voice_hashes(job.params, book.chapters, self._voices.seen_by(job.caller))
+        used = voice_hashes(job.params, book.chapters, self._voices.seen_by(job.caller).of_model(job.params.model))
         mark = await self._in_thread(partial(fingerprint, job.params, book.chapters, plan, audio_settings, used))
 
         def on_progress(progress: NarrationProgress) -> None:
@@ -137,7 +137,7 @@ class JobRunner:
         self._threads.shutdown(cancel_futures=True)
 
     def _book_file(self, path: Path, name: str, spec: JobSpec | AudiobookJob, caller: str) -> BookFile:
-        voices = frozenset(self._voices.seen_by(caller))
+        voices = frozenset(self._voices.seen_by(caller).of_model(spec.params.model))
         return BookFile(path, name, spec.encoding, spec.params.voice_names, voices, spec.cast)
 
     def _store(self, folder: Path, source: BinaryIO, name: str) -> Path:

@@ -112,7 +112,7 @@ class JobService:
             raise Draining("the server is shutting down and accepts no new jobs")
         store = await self._open()
         container(spec.suffix)
-        voices = self._voices.seen_by(caller)
+        voices = self._voices.seen_by(caller).of_model(spec.params.model)
         check_params(spec.params, voices)
         await self._lexicons.build(spec.params.lexicon)
         async with self._turns.turn(caller), self._place(store, owner):

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from tutti.admission.refusals import Refusals
+from tutti.engine.checkpoints import open_voices
 from tutti.process.link import Link
 from tutti.server.downloads import Downloads
 from tutti.server.engine_protocol import EngineProtocol
@@ -40,7 +41,6 @@ from tutti.server.service import Service
 from tutti.server.spans import Spans
 from tutti.server.uvicorn_setup import collect_rarely, event_loop_factory, uvicorn_config
 from tutti.settings import Settings
-from tutti.voices import Voices
 
 
 def create_speech_app(engine: EngineProtocol, settings: Settings, registry: CollectorRegistry) -> FastAPI:
@@ -92,7 +92,7 @@ def main(end: socket.socket, place: Place) -> None:
 
 
 async def _serve(end: socket.socket, place: Place) -> None:
-    engine = RemoteEngine(place.engine, place.refusals, Voices.of(place.settings))
+    engine = RemoteEngine(place.engine, place.refusals, open_voices(place.settings))
     registry = CollectorRegistry()
     # The routes for speech use no more of an engine than this one has.
     application = create_speech_app(cast(EngineProtocol, engine), place.settings, registry)

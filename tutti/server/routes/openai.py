@@ -95,18 +95,27 @@ def discovery_routes(service: Service) -> APIRouter:
     routes = APIRouter(tags=["discovery"])
     names = (*MODELS, *(name for name in service.engine.checkpoints if name not in MODELS))
 
+    def fields_of(name: str) -> dict[str, Any]:
+        folder = service.own_models.get(name)
+        if folder is None:
+            return model_fields(name)
+        voices = len(service.engine.voices.of_model(name))
+        # It has learned nothing from our light networks, and they nothing from it.
+        own = {"license": folder.licence or None, "language": folder.language, "voices": voices, "vocoder": "exact"}
+        return {**model_fields(name), **own}
+
     @routes.get("/v1/models")
     async def models(request: Request) -> Any:
         """Every model, under all its names; for ElevenLabs' SDKs as a list."""
         if "xi-api-key" in request.headers:
             return models_list(names)
-        return {"object": "list", "data": [model_fields(name) for name in names]}
+        return {"object": "list", "data": [fields_of(name) for name in names]}
 
     @routes.get("/v1/models/{name:path}", responses=error_responses(404))
     async def one_model(name: str) -> dict[str, Any]:
         """One model."""
         find_checkpoint(name, service.aliases)
-        return model_fields(name)
+        return fields_of(name)
 
     @routes.get("/v1/audio/models")
     async def audio_models() -> dict[str, Any]:
@@ -114,17 +123,18 @@ def discovery_routes(service: Service) -> APIRouter:
         return {"models": [{"id": name, "name": name} for name in names]}
 
     @routes.get("/v1/audio/voices", responses=only_errors(400))
-    async def voices(request: Request, legacy: bool = False) -> dict[str, Any]:
-        """Every voice; `legacy=true` for the bare names."""
-        known = service.aliases_of(request).known.all()
+    async def voices(request: Request, legacy: bool = False, model: str | None = None) -> dict[str, Any]:
+        """Every voice, or those of a model with its own; `legacy=true` for the bare names."""
+        aliases = service.aliases_of(request).of_model(model)
+        known, default_voice = aliases.known.all(), aliases.default_voice
         if legacy:
-            return {"voices": list(known), "default_voice": service.aliases.default_voice}
+            return {"voices": list(known), "default_voice": default_voice}
         needs = {language.letter: needed_extra(service, language.code) for language in LANGUAGES}
         owner = request.state.key
         rows = [voice_fields(voice, needs[find_language(voice.language).letter], owner) for voice in known.values()]
-        problems = service.engine.voices.own.problems()
+        problems = aliases.known.own.problems()
         refused = {"refused": list(problems.values())} if problems else {}
-        return {"voices": rows, "default_voice": service.aliases.default_voice, **refused}
+        return {"voices": rows, "default_voice": default_voice, **refused}
 
     @routes.get("/v1/test")
     async def test() -> dict[str, str]:

@@ -90,12 +90,12 @@ def own_voice_routes(service: Service, keys: ApiKeys) -> APIRouter:
     @routes.get("/{id}", responses=error_responses(404))
     async def one(request: Request, id: str) -> dict[str, Any]:
         """One voice."""
-        return fields(find_voice(service.aliases_of(request).known.all(), id), request.state.key)
+        return fields(find_voice(service.engine.voices.seen_by(request.state.caller).all(), id), request.state.key)
 
     @routes.get("/{id}/similar", responses=error_responses(404))
     async def similar(request: Request, id: str) -> dict[str, Any]:
         """All other voices, the most alike first: by the mean of their style vectors, which say timbre and prosody."""
-        known = service.aliases_of(request).known
+        known = service.engine.voices.seen_by(request.state.caller)
         name = find_voice(known.all(), id).name
         alike = await asyncio.to_thread(known.similar, name)  # it may read many files
         return {"id": name, "data": [{"id": each, "likeness": round(value, 3)} for each, value in alike]}
@@ -103,7 +103,7 @@ def own_voice_routes(service: Service, keys: ApiKeys) -> APIRouter:
     @routes.delete("/{id}", responses=error_responses(403, 404))
     async def delete(id: str, owner: str = owner_of_request) -> Deleted:
         """Delete a voice that you have added."""
-        voice = find_voice(service.aliases_of_caller(owner).known.all(), id)
+        voice = find_voice(service.engine.voices.seen_by(owner).all(), id)
         if voice.addition is None or voice.addition.owner != owner:
             raise NotYourVoice(f"voice {voice.name} was not added with your key, so it stays", param="id")
         await asyncio.to_thread(own.remove, voice.name, owner)

@@ -8,7 +8,7 @@ import { deleteVoice, VOICE_SUFFIXES, voiceFile } from "./own-voices";
 const ALL = "";
 const QUALITIES = { best: "best", good: "good", fair: "fair" } as const;
 type Quality = keyof typeof QUALITIES;
-const TRAITS = ["deep", "high", "slow", "fast", "calm", "lively"]; // words of the descriptions
+const TRAITS = ["deep", "high", "slow", "fast", "calm", "lively", "dark", "bright"]; // words of the descriptions
 
 /** The grade of Kokoro's author in three steps; voices without a grade count as fair. */
 export function quality(voice: Voice): Quality {

@@ -4,7 +4,10 @@ Every tensor of the network must be found exactly once, and every tensor of the 
 silently missing would be a voice that is silently wrong.
 """
 
+import json
+import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from pickle import UnpicklingError
@@ -23,6 +26,8 @@ State = dict[str, Tensor]
 
 # Constants that the exporter computed; our network computes them at run time.
 DERIVED = re.compile(r".*/(Constant|ConstantOfShape|Reciprocal)(_\d+)?_output_0|decoder\.decoder\.generator\.stft\..*")
+SAFE_DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+MAX_HEADER = 10_000_000  # bytes of JSON; that of Kokoro's has 60,000
 # In upstream's checkpoint, but not used by the network.
 UNUSED = re.compile(r"bert\.(pooler\..*|embeddings\.position_ids)")
 
@@ -37,14 +42,16 @@ def read_state(path: Path) -> State:
                 return from_onnx(path)
             case ".pth" | ".pt":
                 return from_checkpoint(torch.load(path, map_location="cpu", weights_only=True))
+            case ".safetensors":
+                return from_checkpoint(_parts(read_safetensors(path)))
             case ".npz":
                 with np.load(path, allow_pickle=False) as archive:
                     return {name: torch.from_numpy(archive[name].astype(np.float32)) for name in archive.files}
     except UnpicklingError as exc:
         raise WeightsCorrupt(f"{path} is not a checkpoint that holds tensors alone") from exc
-    except (OSError, ValueError, KeyError, RuntimeError) as exc:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError) as exc:
         raise WeightsCorrupt(f"{path} does not hold Kokoro's weights ({exc})") from exc
-    raise WeightsCorrupt(f"{path} is neither .onnx, .pth nor .npz")
+    raise WeightsCorrupt(f"{path} is neither .onnx, .safetensors, .pth nor .npz")
 
 
 def build(state: Mapping[str, Tensor]) -> tuple[Acoustic, Vocoder]:
@@ -63,6 +70,30 @@ def build(state: Mapping[str, Tensor]) -> tuple[Acoustic, Vocoder]:
     acoustic.fuse()
     vocoder.style_projections.fuse(vocoder)
     return acoustic.eval().requires_grad_(False), vocoder.eval().requires_grad_(False)
+
+
+def read_safetensors(path: Path) -> State:
+    """Read a file of tensors: the length of a header in JSON, the header, and the numbers."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > MAX_HEADER:
+            raise WeightsCorrupt(f"{path} is damaged or no .safetensors file")
+        header = json.loads(file.read(length))
+        numbers = bytearray(file.read())
+    return {
+        name: torch.frombuffer(numbers, dtype=SAFE_DTYPES[info["dtype"]], count=math.prod(info["shape"]),
+                               offset=info["data_offsets"][0]).reshape(info["shape"]).float()
+        for name, info in header.items() if name != "__metadata__"
+    }  # fmt: skip
+
+
+def _parts(tensors: State) -> dict[str, State]:
+    """Return the tensors by the part of the network that the beginnings of their names say."""
+    parts: dict[str, State] = defaultdict(dict)
+    for name, tensor in tensors.items():
+        part, _, rest = name.partition(".")
+        parts[part][rest] = tensor
+    return parts
 
 
 def write_archive(state: Mapping[str, Tensor], path: Path, dtype: type[np.floating] = np.float16) -> None:
