@@ -15,6 +15,7 @@ import av
 import numpy as np
 import pytest
 
+from tests.client.test_say import Card
 from tests.fakes import silent_voices, tone_engine
 from tests.full_disk import fill_disk
 from tutti.cli import main as cli
@@ -104,6 +105,41 @@ def test_a_comparison_is_two_files_of_the_same_length(run: Run, tmp_path: Path) 
         code, _, err = run("speak", "deep water runs", "--compare", *wrong)
         assert code
         assert "--compare" in err
+
+
+def test_play_plays_every_sample_and_writes_no_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = Card()
+    monkeypatch.setitem(sys.modules, "sounddevice", card)  # type: ignore[arg-type]
+    assert run("speak", "deep water runs", "--play")[0] == 0
+    assert not Path("speech.wav").exists()
+    run("speak", "deep water runs", "-o", "x.pcm")
+    assert card.played == Path("x.pcm").read_bytes()
+    assert card.state == "played to the end and closed"
+
+
+def test_play_says_what_is_missing_before_it_loads_a_model(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sounddevice", None)  # type: ignore[arg-type]
+    code, _, err = run("speak", "deep water runs", "--play")
+    assert code
+    assert "to play audio" in err
+
+
+def test_a_sound_card_that_fails_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sounddevice", Card(breaks_after=10))  # type: ignore[arg-type]
+    code, _, err = run("speak", "deep water runs", "--play")
+    assert code
+    assert "the sound card failed" in err
+
+
+@pytest.mark.parametrize(("typed", "completed"), [("tutti spea", "speak"), ("tutti speak --pla", "--play")])
+def test_a_shell_completes_commands_and_options(
+    run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, completed: str
+) -> None:
+    """As bash asks after `tutti --install-completion`."""
+    monkeypatch.setenv("_TUTTI_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+    assert completed in run()[1].decode().split()
 
 
 def test_standard_output_is_audio_and_nothing_else(run: Run) -> None:

@@ -30,7 +30,6 @@ app = typer.Typer(
     cls=CommandGroup,
     help="Text to speech with Kokoro-82M: on the command line, and as a server that batches requests.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )

@@ -5,13 +5,21 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 from tutti.audio import encoder, true_header
 from tutti.files import atomic_write, write_error
 from tutti.speech import SAMPLE_RATE, Speech, WordTime
 
 OnProgress = Callable[[int], None]  # called with the number of characters spoken so far
+
+
+class Sink(Protocol):
+    """Where encoded audio goes: a file, a pipe, the sound card."""
+
+    def write(self, audio: bytes, /) -> object: ...
+
+    def flush(self) -> object: ...
 
 
 class Recording:
@@ -35,7 +43,7 @@ class Recording:
 
 
 async def record(
-    stream: AsyncGenerator[Speech], out: BinaryIO, format: str, sample_rate: int | None, on_progress: OnProgress
+    stream: AsyncGenerator[Speech], out: Sink, format: str, sample_rate: int | None, on_progress: OnProgress
 ) -> Recording:
     """Encode the stream into `out`, each chunk as soon as it is spoken."""
     encoding = encoder(format, sample_rate=sample_rate)

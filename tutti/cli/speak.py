@@ -26,6 +26,7 @@ def speak(
     *,
     out: Annotated[str, typer.Option("--out", "-o", help="A file, or - to stream to standard output.")] = "speech.wav",
     live: Annotated[bool, typer.Option("--live", help="With -: speak while the text is still arriving.")] = False,
+    play: Annotated[bool, typer.Option("--play", help="Through the sound card, as soon as it is spoken.")] = False,
     manner: options.Manner,
     format: Annotated[str | None, typer.Option("--format", "-f", help="wav mp3 opus flac aac pcm mulaw alaw.")] = None,
     sample_rate: Annotated[int | None, typer.Option(help="In hertz; default: that of the format.")] = None,
@@ -44,12 +45,16 @@ def speak(
     from tutti.captions import caption_format, cues, render
     from tutti.cli.record import record, record_file, save_text, save_words
     from tutti.cli.stdin import ArrivingText
+    from tutti.client.sound_card import Player, sound_card
     from tutti.engine.build import open_engine
     from tutti.engine.checkpoints import LIGHT
     from tutti.engine.request import StreamRequest
 
     settings, params = means.speaking(manner)
     to_stdout = out == "-"
+    player = Player(sound_card()) if play else None
+    if player and compare:
+        raise InvalidInput("--compare writes two files; leave out --play", param="play")
     path = with_vocoder(Path(out), "exact") if compare else Path(out)
     audio = find_format(format) if format else find_format("wav") if to_stdout else format_of_file(out)
     audio.rate(sample_rate)
@@ -74,9 +79,12 @@ def speak(
         async with opened as engine:
             on_progress(0)
             started_s = time.monotonic()
-            ticket = Ticket(delivery="live" if to_stdout or live else "whole")
+            ticket = Ticket(delivery="live" if to_stdout or live or play else "whole")
             stream = engine.stream(StreamRequest(arriving.pieces() if arriving else whole, params, ticket))
-            if to_stdout:
+            if player:
+                recording = await record(stream, player, "pcm", None, on_progress)
+                await asyncio.to_thread(player.finish)
+            elif to_stdout:
                 recording = await record(stream, sys.stdout.buffer, audio.name, sample_rate, on_progress)
             else:
                 recording = await record_file(stream, path, audio.name, sample_rate, on_progress)
@@ -92,7 +100,7 @@ def speak(
     if captions is not None and kind is not None:
         cue_list = cues(arriving.text if arriving else whole, recording.words)
         save_text(captions, render(cue_list, kind, by_word=captions_by_word))
-    name = "" if to_stdout else f"{path} and {with_vocoder(Path(out), 'light')}: " if compare else f"{out}: "
+    name = "" if to_stdout or play else f"{path} and {with_vocoder(Path(out), 'light')}: " if compare else f"{out}: "
     print(f"{name}{recording.duration_s:.1f} s of speech in {took_s:.1f} s", file=sys.stderr)
     print_dropped(recording.dropped)
     print_notices(recording.notices)

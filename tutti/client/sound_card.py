@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from importlib import import_module
+from queue import SimpleQueue
+from threading import Thread
 from types import ModuleType
 
 from tutti.client.audio import SAMPLE_BYTES, SAMPLE_RATE, Piece
@@ -29,6 +31,38 @@ def sound_card() -> ModuleType:
     except (ValueError, card.PortAudioError) as error:
         raise NoSoundCard(f"no sound card can play it: {error}") from None
     return card
+
+
+class Player:
+    """Plays what is written to it, in a thread: who writes need not wait until it is heard."""
+
+    def __init__(self, card: ModuleType) -> None:
+        self._pieces: SimpleQueue[Piece | None] = SimpleQueue()
+        self._error: NoSoundCard | None = None
+        self._thread = Thread(target=self._play, args=(card,), name="sound-card", daemon=True)
+        self._thread.start()
+
+    def write(self, audio: bytes) -> None:
+        if self._error:
+            raise self._error
+        if audio:
+            self._pieces.put(Piece(audio))
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def finish(self) -> None:
+        """Wait until all is heard."""
+        self._pieces.put(None)
+        self._thread.join()
+        if self._error:
+            raise self._error
+
+    def _play(self, card: ModuleType) -> None:
+        try:
+            play(iter(self._pieces.get, None), card)
+        except NoSoundCard as error:
+            self._error = error
 
 
 def play(pieces: Iterable[Piece], card: ModuleType) -> float:
