@@ -3,6 +3,7 @@
 python -m training.export CHECKPOINT       the network
 python -m training.export --bases BASES    the bases of the decoder
 python -m training.export --text TEXT      the text encoder
+python -m training.export --nano NANO      the network that needs no decoder
 
 `--gain` makes all speech louder, to remove a mean difference of level that was measured on trained rows.
 Prints what rounding to int8 costs: the signal-to-noise ratio of each matrix.
@@ -12,7 +13,7 @@ import argparse
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,11 @@ from tutti.errors import WeightsCorrupt, WeightsUnavailable
 from tutti.model.light import weights
 from tutti.model.light.signal import Spectra
 from tutti.model.light.weights import Int8Matrix, Weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tutti.model.torch.light import SpectralNetwork
 
 LAST = "head.weight"  # a tensor that every version of the network has
 # Averaged weights first: they speak better than those of the last step.
@@ -65,7 +71,16 @@ def _current_name(name: str) -> str:
     return ".".join(FIRST_NAMES.get(part, part) for part in name.split("."))
 
 
-def head_balance(state: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32]:  # [width]
+def light_balance(state: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32]:  # [width]
+    import torch
+
+    from tutti.model.torch.light import FEATURES, LightNetwork
+
+    network = LightNetwork.of(_tensors(state))
+    return head_balance(network, torch.zeros(FEATURES), torch.full((FEATURES,), FEATURE_DEVIATION))
+
+
+def head_balance(network: "SpectralNetwork", mean: "Tensor", deviation: "Tensor") -> NDArray[np.float32]:  # [width]
     """Factors that bring the input of the head's channels closer together, so that it can be rounded to int8.
 
     Four channels are forty times as loud as the median one, and each would set the step of rounding for 128. Random
@@ -73,11 +88,10 @@ def head_balance(state: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32
     """
     import torch
 
-    from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork
+    from tutti.model.torch.light import TIMBRE
 
-    network = LightNetwork.of({name: torch.from_numpy(value) for name, value in state.items()})
     random = torch.Generator().manual_seed(0)
-    x = FEATURE_DEVIATION * torch.randn(N_ROWS, N_STEPS, FEATURES, generator=random)
+    x = mean + deviation * torch.randn(N_ROWS, N_STEPS, network.n_features, generator=random)
     f0 = 80 + 200 * torch.rand(N_ROWS, 1, generator=random).expand(N_ROWS, N_STEPS)
     f0 = f0.masked_fill(torch.arange(N_STEPS) < N_STEPS // 3, 0.0)
     with torch.inference_mode():
@@ -85,6 +99,12 @@ def head_balance(state: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32
         loudness = hidden.square().mean((0, 1)).sqrt().clamp(min=1e-3)
         balance: NDArray[np.float32] = loudness.pow(-BALANCE_SHARE).numpy()
     return balance
+
+
+def _tensors(state: Mapping[str, NDArray[np.float32]]) -> "dict[str, Tensor]":
+    import torch
+
+    return {name: torch.from_numpy(value) for name, value in state.items()}
 
 
 def louder(state: dict[str, NDArray[np.float32]], gain_db: float) -> dict[str, NDArray[np.float32]]:
@@ -101,7 +121,7 @@ def export(checkpoint: Path, out: Path = weights.PATH, gain_db: float = 0.0) -> 
     state = read_checkpoint(checkpoint)
     if gain_db:
         state = louder(state, gain_db)
-    packed = weights.pack(state, {"head.weight": head_balance(state)} if "entry.weight" in state else {})
+    packed = weights.pack(state, {"head.weight": light_balance(state)} if "entry.weight" in state else {})
     weights.save(packed, out)
     _report(packed, state, out)
 
@@ -120,6 +140,17 @@ def export_text(checkpoint: Path, out: Path = weights.TEXT_PATH) -> None:
     _report(packed, state, out)
 
 
+def export_nano(checkpoint: Path, out: Path = weights.NANO_PATH, gain_db: float = 0.0) -> None:
+    from training.nano_student import NanoNetwork
+
+    state = louder(read_checkpoint(checkpoint), gain_db)
+    network = NanoNetwork.of(_tensors(state))
+    mean, deviation = (each[: network.n_features] for each in network.row.mean.chunk(2))  # as in speech
+    packed = weights.pack(state, {"head.weight": head_balance(network, mean, deviation)})
+    weights.save(packed, out)
+    _report(packed, state, out)
+
+
 def _report(packed: Weights, state: Mapping[str, NDArray[np.float32]], out: Path) -> None:
     for name, value in packed.items():
         if isinstance(value, Int8Matrix) and value.values.any():
@@ -133,6 +164,8 @@ if __name__ == "__main__":
     parser.add_argument("checkpoint", type=Path, nargs="?")
     parser.add_argument("--bases", type=Path)
     parser.add_argument("--text", type=Path)
+    parser.add_argument("--nano", type=Path)
+    parser.add_argument("--to", type=Path, help="of nano; default: the package")
     parser.add_argument("--gain", type=float, default=0.0, help="dB")
     args = parser.parse_args()
     if args.checkpoint:
@@ -141,3 +174,5 @@ if __name__ == "__main__":
         export_bases(args.bases)
     if args.text:
         export_text(args.text)
+    if args.nano:
+        export_nano(args.nano, args.to or weights.NANO_PATH, args.gain)

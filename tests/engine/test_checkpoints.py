@@ -72,8 +72,8 @@ def test_without_a_list_the_settings_choose_and_the_older_setting_adds_precision
 def test_the_vocoder_is_a_setting_a_model_and_an_entry_of_the_list() -> None:
     exact = choose_checkpoints(Settings(vocoder="exact", precision="fp32"))
     assert exact == {"kokoro": EXACT, "kokoro-light": FP32}
-    assert chosen("quick=light,kokoro-exact,true=exact", precision="fp32") == {
-        "quick": FP32, "kokoro-exact": EXACT, "true": EXACT,
+    assert chosen("quick=light,kokoro-exact,true=exact,kokoro-nano", precision="fp32") == {
+        "quick": FP32, "kokoro-exact": EXACT, "true": EXACT, "kokoro-nano": replace(FP32, vocoder="nano"),
     }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """The light vocoder on a processor: any piece of a row is bit for bit a part of the whole; int8 changes little."""
 
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,9 +18,10 @@ from tutti.model.light import weights
 from tutti.model.light.row import N_STATISTICS, TimbreSteering
 from tutti.model.light.signal import HOP
 from tutti.model.light.weights import Int8Matrix
-from tutti.model.onnx.light import MIN_PIECE, LightInput, generate, network_path, split_evenly
+from tutti.model.onnx.light import LightInput, network_path, predict
 from tutti.model.onnx.light_graph import light_graph
 from tutti.model.onnx.session import open_session
+from tutti.model.onnx.windows import MIN_PIECE, generate, split_evenly
 from tutti.model.protocol import Model
 from tutti.speech import SAMPLES_PER_FRAME, Frames, Samples, Span, Utterance
 from tutti.text.vocab import encode
@@ -56,7 +58,7 @@ def decoded(row: Frames) -> LightInput:
 
 @pytest.fixture(scope="module")
 def whole(network: ort.InferenceSession, row: Frames, decoded: LightInput) -> Samples:
-    return generate(network, decoded, row, 0, N_FRAMES)
+    return generate(partial(predict, network, decoded, row), row, 0, N_FRAMES)
 
 
 @pytest.mark.slow
@@ -66,7 +68,7 @@ def test_pieces_are_bit_for_bit_the_whole(
     network: ort.InferenceSession, row: Frames, decoded: LightInput, whole: Samples, cuts: list[int]
 ) -> None:
     ends = [0, *sorted(cuts), N_FRAMES]
-    pieces = [generate(network, decoded, row, start, end) for start, end in pairwise(ends)]
+    pieces = [generate(partial(predict, network, decoded, row), row, start, end) for start, end in pairwise(ends)]
     assert np.array_equal(np.concatenate(pieces), whole)
 
 

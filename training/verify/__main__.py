@@ -1,8 +1,9 @@
-"""Compare the light vocoder with the exact one on rows that no training has seen.
+"""Compare the light vocoder, or nano, with the exact one on rows that no training has seen.
 
 python -m training.verify --sentences 324 --keep recordings     hours on two cores; with --keep, a run resumes
 python -m training.verify --listen                              also counts wrong words: downloads a recogniser (73 MB)
 python -m training.verify --text                                the light text encoder instead, with the light vocoder
+python -m training.verify --vocoder nano                        nano instead of light
 
 DNSMOS and the comparison of speakers need the `verify` extra; the report says what was left out.
 """
@@ -11,7 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -24,7 +25,7 @@ from tutti.cli import options
 from tutti.cli.terminal import print_table, progress_bar
 from tutti.errors import InvalidInput, TuttiError
 from tutti.model.choice import choose, describe, load
-from tutti.model.light.weights import BASES_PATH, PATH, TEXT_PATH
+from tutti.model.light.weights import BASES_PATH, NANO_PATH, PATH, TEXT_PATH
 from tutti.verify.recogniser import Moonshine
 from tutti.verify.report import HEAD, Report, outcome
 from tutti.voices import Voices
@@ -45,6 +46,7 @@ def verify(
     whisper: Annotated[
         Path | None, typer.Option(help="A model of faster-whisper, to count words with it, too.")
     ] = None,
+    vocoder: Annotated[Literal["light", "nano"], typer.Option(help="What is compared with the exact one.")] = "light",
     text: Annotated[bool, typer.Option("--text", help="Compare the text encoders instead of the vocoders.")] = False,
     one: options.OneModel,
 ) -> None:
@@ -52,17 +54,18 @@ def verify(
     settings = one.settings()
     if not out.parent.is_dir():
         raise InvalidInput(f"cannot write {out}: there is no folder {out.parent}", param="out")
-    choice = choose(settings.backend, settings.device, settings.precision, settings.compile, "light", "exact")
+    choice = choose(settings.backend, settings.device, settings.precision, settings.compile, vocoder, "exact")
     store = Store(settings.home)
     weights = {choice.weights, "fp32"}
-    files = [*(file for kind in weights for file in required_files(kind)), *(RECOGNISER if listen else ())]
+    official_files = [*(file for kind in weights for file in required_files(kind)), *(RECOGNISER if listen else ())]
     with show_progress() as progress:
-        store.ensure(files, sources=sources(offline=settings.offline), progress=progress)
+        store.ensure(official_files, sources=sources(offline=settings.offline), progress=progress)
     recognisers = {} if store.missing(RECOGNISER) else {"moonshine": Moonshine(*map(store.path, RECOGNISER))}
     meters = installed_meters(recognisers | ({"whisper": Whisper(whisper)} if whisper else {}))
     voices = Voices(settings.home / "voices")
     own = store.path(MODELS[choice.weights])
-    name = f"{choice} {sha256(PATH.read_bytes() + BASES_PATH.read_bytes()).hexdigest()}"
+    files = (NANO_PATH,) if vocoder == "nano" else (PATH, BASES_PATH)
+    name = f"{choice} {sha256(b''.join(file.read_bytes() for file in files)).hexdigest()}"
     if text:
         judged = replace(choice, text="light")
         name += sha256(TEXT_PATH.read_bytes()).hexdigest()

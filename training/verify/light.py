@@ -41,8 +41,17 @@ class LightGates:
     join: float = 0.0  # largest difference of a sample, windows against the whole
 
 
+# Smaller, and further away: its gates are the ear's.
+NANO_GATES = LightGates(
+    mel_mean_db=1.9, mel_worst_db=3.0, words_points=1.0, mos=0.08, p808=0.08, speaker_mean=0.04, speaker_worst=0.08,
+    level_db=1.5,
+)  # fmt: skip
+
+
 def light_gates(choice: Choice) -> LightGates:
     """PyTorch chooses its kernels by shape, so windows differ from the whole by rounding errors."""
+    if choice.vocoder == "nano":
+        return NANO_GATES
     if choice.backend == "onnx":
         return LightGates()
     return LightGates(join=1e-4 if choice.precision == "fp32" else 1e-2)

@@ -20,7 +20,8 @@ Home = Annotated[Path | None, typer.Option(help="Folder of the model files.")]
 Offline = Annotated[bool | None, typer.Option("--offline", help="Never use the network.")]
 Precision = Annotated[Literal["auto", "fp32", "int8", "fp16"] | None, typer.Option(help="Number format of the model.")]
 Vocoder = Annotated[
-    Literal["auto", "exact", "light"] | None, typer.Option(help="Kokoro's own vocoder, or our light one.")
+    Literal["auto", "exact", "light", "nano"] | None,
+    typer.Option(help="Kokoro's own vocoder, our light one, or our smallest."),
 ]
 
 

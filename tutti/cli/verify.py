@@ -37,8 +37,8 @@ def verify(
     from tutti.voices import Voices
     from tutti.weights import MODELS, RECOGNISER, Store, required_files, show_progress, sources
 
-    if vocoder == "light":
-        raise InvalidInput(f"the light vocoder differs from the official one; {LIGHT}", param="vocoder")
+    if vocoder in ("light", "nano"):
+        raise InvalidInput(f"the {vocoder} vocoder differs from the official one; {LIGHT}", param="vocoder")
     settings = one.settings()
     if not out.parent.is_dir():
         raise InvalidInput(f"cannot write {out}: there is no folder {out.parent}", param="out")
@@ -55,11 +55,9 @@ def verify(
         reference = ReferenceModel(path, settings.threads)
         checks = measure(model, reference, spoken, recogniser, GATES[choice.precision], show)
     notes = [] if recogniser else [NO_RECOGNISER]
-    if (
-        choose(settings.backend, settings.device, settings.precision, vocoder=vocoder or settings.vocoder).vocoder
-        == "light"
-    ):
-        notes.append(f"With the exact vocoder. This machine speaks with the light one by default; {LIGHT}.")
+    own = choose(settings.backend, settings.device, settings.precision, vocoder=vocoder or settings.vocoder).vocoder
+    if own != "exact":
+        notes.append(f"With the exact vocoder. This machine speaks with the {own} one by default; {LIGHT}.")
     report = Report(describe(choice), sentences, checks, notes)
     report.save(out)
     print_table(HEAD, report.rows())

@@ -43,7 +43,7 @@ from tutti.engine.playback import Pacing
 from tutti.engine.stats import BatchStats
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS
 from tutti.model.choice import Choice, n_cuda_devices
-from tutti.model.spans import LIGHT_SPANS
+from tutti.model.spans import SPAN_RULES
 from tutti.speech import Utterance
 from tutti.text import vocab
 from tutti.text.chunk import DEFAULT_PACE
@@ -79,6 +79,7 @@ PRIORS: dict[tuple[str, str, str], Coefficients] = {
     ("onnx", "cpu", "acoustic"): (0.01, 0.002, 0.0, 0.0008),
     ("onnx", "cpu", "vocoder"): (0.01, 0.002, 0.001, 0.017),
     ("onnx", "cpu", "light"): (0.005, 0.001, 0.0004, 0.0019),
+    ("onnx", "cpu", "nano"): (0.005, 0.001, 0.0002, 0.0006),
     ("torch", "cpu", "acoustic"): (0.02, 0.005, 0.002, 0.0),
     ("torch", "cpu", "vocoder"): (0.05, 0.01, 0.03, 0.0),
     ("torch", "cpu", "light"): (0.02, 0.005, 0.005, 0.0),
@@ -198,7 +199,9 @@ def assemble(
         idle_unload_s=settings.idle_unload_s,
         # A batch that has begun cannot be interrupted: on a processor others would wait for a longer one for seconds.
         joined_symbols=ENOUGH_SYMBOLS if first.device == "cpu" else DEFAULT_PACE.joined_symbols,
-        span_rules={name: LIGHT_SPANS for name, choice in choices.items() if choice.vocoder == "light"},
+        span_rules={
+            name: SPAN_RULES[choice.vocoder] for name, choice in choices.items() if choice.vocoder in SPAN_RULES
+        },
     )
     missing = {name: folder.missing for name, folder in checkpoint_folders(settings).items()}
     lexicon = LexiconFile(settings.lexicon).words if settings.lexicon else None
@@ -225,7 +228,7 @@ def prior_costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, CostMo
 
 
 def _prior(choice: Choice, stage: StageName) -> Coefficients:
-    kind = "light" if stage == "vocoder" and choice.vocoder == "light" else stage
+    kind = choice.vocoder if stage == "vocoder" and choice.vocoder != "exact" else stage
     return PRIORS[choice.backend, choice.device, kind]
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CHECKPOINT = "kokoro"  # the official weights, in the precision and with the vocoder of the settings
-LIGHT, EXACT = "kokoro-light", "kokoro-exact"  # the same with this vocoder
-VOCODERS: dict[str, VocoderName] = {LIGHT: "light", EXACT: "exact"}
+LIGHT, EXACT, NANO = "kokoro-light", "kokoro-exact", "kokoro-nano"  # the same with this vocoder
+VOCODERS: dict[str, VocoderName] = {LIGHT: "light", EXACT: "exact", NANO: "nano"}
 NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 PRECISIONS = ("auto", *get_args(Precision))
 # Fields of a choice that always count for its sound; one that was added later counts only if it is not at its default.

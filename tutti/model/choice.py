@@ -87,8 +87,10 @@ def choose(
         compile = "off"
     if compile != "off" and device != "cuda":
         raise InvalidInput(f"compile={compile} is for a CUDA device; on a processor choose off", param="compile")
+    if vocoder == "nano" and backend != "onnx":
+        raise InvalidInput("vocoder=nano is for backend=onnx; choose light or exact, or device=cpu", param="vocoder")
     if text == "auto":
-        text = vocoder if backend == "onnx" else "exact"
+        text = "exact" if vocoder == "exact" or backend != "onnx" else "light"
     if text == "light" and backend != "onnx":
         raise InvalidInput("text=light is for backend=onnx; choose text=exact, or auto", param="text")
     return Choice(backend, device, precision, compile, vocoder, text)

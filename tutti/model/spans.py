@@ -1,10 +1,13 @@
 """How a row is cut into spans, which the vocoder delivers one by one. All lengths are in frames."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tutti.speech import VocoderName
 
 # By which a span may end earlier, where the row is quieter: if the next one is late, the gap is heard least there.
 SEARCH_FRAMES = 14
@@ -48,6 +51,7 @@ class SpanRules:
 # The light vocoder has no norms over time: spans are exactly the whole. Its decoder runs once, a third of the work.
 # The exact vocoder has such norms, over the whole row, so it makes no spans.
 LIGHT_SPANS = SpanRules(first=14, min_row=60, context=15, once=0.34)
+SPAN_RULES: Mapping[VocoderName, SpanRules] = {"light": LIGHT_SPANS, "nano": replace(LIGHT_SPANS, once=0.0)}
 
 
 def quiet_end(energy: NDArray[np.float32], start: int, end: int) -> int:

@@ -13,6 +13,7 @@ from tutti.engine.checkpoint_folder import CheckpointFolder
 from tutti.engine.checkpoints import checkpoint_folders, choose_checkpoints
 from tutti.errors import QueueFull, ReplicaFull
 from tutti.model.choice import Choice
+from tutti.model.light.weights import NANO_PATH as NANO_WEIGHTS
 from tutti.model.light.weights import PATH as LIGHT_WEIGHTS
 from tutti.model.light.weights import TEXT_PATH as TEXT_WEIGHTS
 from tutti.server.aliases import Aliases, voice_aliases
@@ -174,11 +175,14 @@ class Service:
 def model_stamp(choice: Choice) -> object:
     """Return a value that changes with the weights and the precision of a checkpoint, and with our own networks."""
     weights = (str(choice.path), *file_stamp(choice.path)) if choice.path else MODELS[choice.weights].sha256
-    own = ((choice.vocoder, LIGHT_WEIGHTS), (choice.text, TEXT_WEIGHTS))
+    own = (
+        (choice.vocoder, {"light": LIGHT_WEIGHTS, "nano": NANO_WEIGHTS}.get(choice.vocoder)),
+        (choice.text, TEXT_WEIGHTS if choice.text == "light" else None),
+    )
     return (
         (weights, choice.ids) if choice.ids else weights,
         choice.precision,
-        [(name, file_stamp(path) if name == "light" else None) for name, path in own],
+        [(name, file_stamp(path) if path else None) for name, path in own],
     )
 
 

@@ -4,9 +4,10 @@
     row.py       what the network knows of the whole row: statistics of its inputs, added to the timbre
     noise.py     row and place -> noise, the same in NumPy and PyTorch
     weights.py   the weights of the package, int8 and fp16
-    light.npz    the weights; card.md beside them says where they come from and how good they are
+    light.npz    the weights; nano.npz: of the network that needs no decoder; card.md beside them says where they come
+                 from and how good they are
 
 The network runs at two steps a frame. It has no norm over time, and what it knows of the whole row is settled before
 the first window, so a window with CONTEXT_STEPS on both sides gives exactly the samples of the whole row.
-../onnx/light.py runs it in ONNX Runtime, ../torch/light.py in PyTorch.
+../onnx/light.py runs it in ONNX Runtime, ../torch/light.py in PyTorch; ../onnx/nano.py runs nano.
 """

@@ -20,9 +20,9 @@ LIMIT = 4.0  # deviations from the usual row, beyond which a row is not told fro
 Floats = NDArray[np.float32]
 
 
-def row_statistics(decoded: Floats, f0: Floats) -> Floats:  # [n, 512], [n] -> [1028]
+def row_statistics(read: Floats, f0: Floats) -> Floats:  # [n, n_features], [n] -> [2 n_features + 4]
     """Mean and standard deviation of each input over the row."""
-    inputs = np.concatenate([decoded, pitch_inputs(f0).T], axis=1)
+    inputs = np.concatenate([read, pitch_inputs(f0).T], axis=1)
     return np.concatenate([inputs.mean(0, dtype=np.float64), inputs.std(0, dtype=np.float64)]).astype(np.float32)
 
 
@@ -30,9 +30,9 @@ def row_statistics(decoded: Floats, f0: Floats) -> Floats:  # [n, 512], [n] -> [
 class TimbreSteering:
     """A linear map from the statistics of a row, normalised over rows, to what is added to its timbre."""
 
-    mean: Floats  # [1028] of the statistics over many rows
-    scale: Floats  # [1028] one over their deviation
-    weight: Floats  # [128, 1028]
+    mean: Floats  # [n_statistics] over many rows
+    scale: Floats  # [n_statistics] one over their deviation
+    weight: Floats  # [128, n_statistics]
 
     @staticmethod
     def of(weights: Weights) -> "TimbreSteering":
@@ -40,7 +40,7 @@ class TimbreSteering:
         state = as_float32({name: weights[f"row.{name}"] for name in TimbreSteering.__slots__})
         return TimbreSteering(**state)
 
-    def __call__(self, timbre: Floats, statistics: Floats) -> Floats:  # [128], [1028] -> [128]
-        normalised = np.clip((statistics - self.mean) * self.scale, -LIMIT, LIMIT) * np.float32(N_STATISTICS**-0.5)
+    def __call__(self, timbre: Floats, statistics: Floats) -> Floats:  # [128], [n_statistics] -> [128]
+        normalised = np.clip((statistics - self.mean) * self.scale, -LIMIT, LIMIT) * np.float32(len(self.mean) ** -0.5)
         steered: Floats = timbre + self.weight @ normalised
         return steered

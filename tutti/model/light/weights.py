@@ -1,5 +1,6 @@
-"""The weights of our small networks, three files of the package, with the large matrices in int8 and the rest in fp16:
-the light vocoder, the bases of the decoder's convolutions (`tutti.model.onnx.decoder_graph`), the light text encoder.
+"""The weights of our small networks, files of the package, with the large matrices in int8 and the rest in fp16: the
+light vocoder, the bases of the decoder's convolutions (`tutti.model.onnx.decoder_graph`), the light text encoder, and
+nano, the vocoder that needs no decoder.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 
 from tutti.errors import WeightsCorrupt
 
-PATH, BASES_PATH, TEXT_PATH = (Path(__file__).with_name(name) for name in ("light.npz", "bases.npz", "text.npz"))
+PATH, BASES_PATH, TEXT_PATH, NANO_PATH = (
+    Path(__file__).with_name(f"{name}.npz") for name in ("light", "bases", "text", "nano")
+)
 SCALES = ".scales"  # suffix of the scales of an int8 matrix
 BALANCE = ".balance"  # suffix of the factors of its input
 BLOCK = 128  # numbers that share a scale; smaller is closer to the original, and slower

@@ -11,6 +11,7 @@ DECODED, PITCH, STYLE = "decoded", "pitch", "style"  # inputs: [1, n, 512], [1, 
 # ends a window has steps that are only context of others, fewer after each convolution.
 RANGES = "ranges"
 OUTPUTS = ("harmonic_magnitude", "harmonic_phase", "noise_magnitude", "free_magnitude", "free_phase")  # [1, n, BINS]
+SPECTRA: dict[str, Dimensions] = {name: [1, "m", BINS] for name in OUTPUTS}
 MAGNITUDES = frozenset(name for name in OUTPUTS if name.endswith("magnitude"))
 FEATURES, TIMBRE = 512, 128
 TAPS = 7
@@ -24,11 +25,10 @@ def light_graph(weights: Weights) -> bytes:
     ranges = list(zip(ends[::2], ends[1::2], strict=True))
     h = _entry(graph, weights, ranges[0])
     for i in range(n_blocks):
-        h = _block(graph, weights, f"blocks.{i}.", h, ranges[i + 1])
-    _head(graph, weights, h)
+        h = block(graph, weights, f"blocks.{i}.", h, ranges[i + 1])
+    head(graph, weights, h)
     inputs: dict[str, Dimensions] = {DECODED: [1, "n", FEATURES], PITCH: [1, 2, "n"], STYLE: [1, TIMBRE]}
-    outputs: dict[str, Dimensions] = {name: [1, "m", BINS] for name in OUTPUTS}
-    return graph.serialise("light", inputs, outputs, {RANGES: [2 * (n_blocks + 1)]})
+    return graph.serialise("light", inputs, SPECTRA, {RANGES: [2 * (n_blocks + 1)]})
 
 
 def _entry(graph: GraphBuilder, weights: Weights, needs: tuple[str, str]) -> str:
@@ -45,11 +45,13 @@ def _entry(graph: GraphBuilder, weights: Weights, needs: tuple[str, str]) -> str
     return graph.add("Add", h, graph.steps(graph.transpose(pitch), *needs))
 
 
-def _block(graph: GraphBuilder, weights: Weights, name: str, h: str, needs: tuple[str, str]) -> str:
+def block(graph: GraphBuilder, weights: Weights, name: str, h: str, needs: tuple[str, str]) -> str:
     """A ConvNeXt block: a convolution of each channel by itself, a layer norm steered by the style, two products."""
     width = len(vector(weights, name + "gain"))
     along, along_bias = (graph.constant(vector(weights, f"{name}along.{kind}")) for kind in ("weight", "bias"))
-    y = graph.add("Conv", graph.transpose(h), along, along_bias, group=width, kernel_shape=[TAPS], pads=[TAPS // 2] * 2)
+    n_taps = vector(weights, f"{name}along.weight").shape[-1]
+    pads = [n_taps // 2] * 2
+    y = graph.add("Conv", graph.transpose(h), along, along_bias, group=width, kernel_shape=[n_taps], pads=pads)
     h, y = graph.steps(h, *needs), graph.steps(graph.transpose(y), *needs)
     y = _layer_norm(graph, y, width)
     style_bias = vector(weights, name + "style.bias") + np.repeat([1, 0], width).astype(np.float32)
@@ -64,7 +66,7 @@ def _block(graph: GraphBuilder, weights: Weights, name: str, h: str, needs: tupl
     return graph.add("Add", h, y)
 
 
-def _head(graph: GraphBuilder, weights: Weights, h: str) -> None:
+def head(graph: GraphBuilder, weights: Weights, h: str) -> None:
     """The five spectra of each step; magnitudes are no longer logarithms."""
     weight = matrix(weights, "head.weight")
     balance = np.ones(weight.values.shape[1], np.float32) if weight.balance is None else weight.balance

@@ -2,7 +2,7 @@
 
 import ctypes
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,15 @@ from tutti.errors import WeightsUnavailable
 from tutti.model.onnx import split
 from tutti.model.onnx.exact import ExactVocoder
 from tutti.model.onnx.light import LightVocoder, text_path
+from tutti.model.onnx.nano import NanoVocoder
 from tutti.model.onnx.session import open_session, run
 from tutti.model.protocol import Model
 from tutti.model.validation import check_utterances
 from tutti.speech import Frames, Samples, TextName, Utterance, VocoderName
 
+VOCODERS: Mapping[VocoderName, type[ExactVocoder | LightVocoder | NanoVocoder]] = {
+    "exact": ExactVocoder, "light": LightVocoder, "nano": NanoVocoder,
+}  # fmt: skip
 SHORT_TOKENS = 150  # up to which a row leaves its workspace to the next one
 IS_GLIBC = platform.libc_ver()[0] == "glibc"
 MMAP_THRESHOLD = (-3, 1 << 20)  # glibc's number of the option, and a megabyte
@@ -52,7 +56,7 @@ class OnnxModel(Model):
         self._predictor: ort.InferenceSession = (
             sharing._predictor if sharing else open_session(graphs.predicting, threads, spinning=True)
         )
-        self._vocoder = LightVocoder(graphs, threads) if vocoder == "light" else ExactVocoder(graphs, threads)
+        self._vocoder = VOCODERS[vocoder](graphs, threads)
         _return_freed_memory()
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:

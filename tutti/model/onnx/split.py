@@ -55,9 +55,9 @@ def graph_paths(official: Path) -> Graphs:
 
 
 def derived_graphs(official: Path) -> list[Path]:
-    """What was made from this file by any version of tutti: its parts, and what is made from them and from light."""
+    """What was made from this file by any version of tutti: its parts, and what is made from our own weights."""
     folder = official.parent
-    return [*folder.glob(f"{official.stem}.*.onnx"), *folder.glob("light-*.onnx")]
+    return [*folder.glob(f"{official.stem}.*.onnx"), *folder.glob("light-*.onnx"), *folder.glob("nano-*.onnx")]
 
 
 def decoder_inputs(row: Frames) -> dict[str, np.ndarray]:
