@@ -93,6 +93,7 @@ def test_the_words_beside_a_character_decide_its_sound(text: str, pinyin: str) -
         ("路易XIV", "路易十四"),
         ("$1.5亿", "一点五亿美元"),
         ("90后", "九零后"),
+        ("301室，拨打110", "三零幺室，拨打一一零"),
         ("50元/人", "五十元每人"),
         ("2000本", "两千本"),
         ("访问www.example.cn。", "访问W W W 点 example 点 C N。"),

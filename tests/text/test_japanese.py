@@ -98,6 +98,7 @@ def test_particles_long_vowels_and_everyday_readings(text: str, phonemes: str) -
         ("六本と六本木", "ロッポントロッポンギ"),
         ("三軒と二羽", "サンゲントニワ"),
         ("2人前を1日1回", "ニニンマエオイチニチイッカイ"),
+        ("一日中雨", "イチニチジューアメ"),
         ("港区1-2-3", "ミナトクイチノニノサン"),
         ("米を買う", "コメオカウ"),
         ("米政府", "ベーセーフ"),
@@ -111,6 +112,10 @@ def test_counters_in_kanji_and_words_with_two_readings(text: str, kana_of: str) 
 def one_nasal(phonemes: str) -> str:
     """The nasal at the end of a syllable follows the next sound of its word only."""
     return re.sub("[ŋɴ]|[mɲ](?![aiɯeoɨjʲ])", "n", phonemes.replace(" ", ""))
+
+
+def test_the_day_of_the_week_behind_a_date_is_its_day() -> None:
+    assert "スイヨービ" in normalize(AlignedText.of("5月3日(水)"), "ja").text
 
 
 def test_a_wave_is_spoken_between_two_amounts() -> None:

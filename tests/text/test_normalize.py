@@ -85,6 +85,8 @@ def test_figures_are_spelled_out(code: str, text: str, spelled: str) -> None:
         ("fr", "3/4 h, 24h/24", "trois quarts d'heure, vingt-quatre heures sur vingt-quatre"),
         ("it", "anni '90, 20°, 3° piano", "anni novanta, venti gradi, terzo piano"),
         ("pt-br", "Lei 8.112/1990", "Lei oito mil cento e doze barra mil novecentos e noventa"),
+        ("fr", "Cela dure 15 min.", "Cela dure quinze minutes."),
+        ("hi", "उसे अंक मिले।", "उसे अंक मिले."),
         ("it", "il dott. Rossi, P.zza Dante, ca. 3", "il dottor Rossi, piazza Dante, circa tre"),
         ("hi", "₹12.5 लाख", "बारह दशमलव पाँच लाख रुपये"),
         ("hi", "+91 98765 43210", "प्लस नौ एक, नौ आठ सात छह पाँच, चार तीन दो एक शून्य"),

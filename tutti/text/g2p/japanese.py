@@ -35,7 +35,6 @@ _COMMON_READINGS = (
     | {"お祖母さん": "オバーサン"}
     | {"お祖父さん": "オジーサン", "一昨日": "オトトイ", "明後日": "アサッテ", "何故": "ナゼ"}
     | {"何時": "ナンジ", "何人": "ナンニン", "十分": "ジューブン", "ハツカ": "ハツカ"}
-    | {"一日中": "イチニチジュー", "一年中": "イチネンジュー", "一晩中": "ヒトバンジュー"}
 )
 # Words whose reading another word of the sentence decides: the word, the sentence, its reading, and the right one.
 _SPICY = re.compile("カレー|料理|味|食|スープ|ラーメン|唐辛子|わさび|キムチ|麻婆|ソース|香辛料|飲")

@@ -43,11 +43,12 @@ _YEARS = re.compile(r"(?<!\d)(\d{4})\s?[-–—~～]\s?(\d{4})(?=年)")
 _YEAR = re.compile(r"(?<!\d)(\d{4}(?=年)|\d{2}(?=年(?!代)))")
 _TIMES = re.compile(r"(?<=[:：]\d\d)\s?[-–—~～]\s?(?=\d{1,2}[:：]\d\d)")
 _CODE = re.compile(
-    r"(?:邮编|密码|尾号|编号|账号|卡号|学号|证号|编码|单号|QQ群?)(?:是|为|[:：])?\s?(?P<n>\d{3,20})(?!\d)"
+    r"(?:邮编|密码|尾号|编号|账号|卡号|学号|证号|编码|单号|QQ群?|拨打|致电|呼叫)(?:是|为|[:：])?\s?(?P<n>\d{3,20})(?!\d)"
 )
 _ROMAN = re.compile(r"(?<![A-Za-z0-9])(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})(?![A-Za-z0-9])")
 _EACH = re.compile(r"(?<=[\u4e00-\u9fff])/(?=[人次天月年日件个只斤吨份位])")  # 50元/人
 _SCORE = re.compile(r"(?<![\d:：])(\d{1,3})[:：](\d{1,3})(?![\d:：])")
+_ROOM = re.compile(r"(?<!\d)\d{3,4}(?=室|房间?|号房)")
 _BORN = re.compile(r"(?<!\d)\d0(?=后)")  # 90后
 _SIGNS = {
     ".": "点", "/": "斜杠", "@": "艾特", "-": "杠", "_": "下划线", ":": "冒号", "#": "井号", "?": "问号", "=": "等于",
@@ -75,6 +76,7 @@ def normalize(aligned: AlignedText) -> AlignedText:
     if "." in aligned.text:
         aligned = aligned.sub(ADDRESS, lambda m: spell(m[0], _SIGNS, capitals, number))
     aligned = aligned.sub(_ROMAN, lambda m: number(str(parse_roman(m[0]))))
+    aligned = aligned.sub(_ROOM, lambda m: _digits(m[0]).replace("一", "幺"))
     aligned = aligned.sub(_BORN, lambda m: _digits(m[0]))
     aligned = aligned.sub(_YEARS, lambda m: f"{_digits(m[1])}到{_digits(m[2])}")
     aligned = aligned.sub(_CODE, lambda m: {"n": _digits(m["n"])}).sub(_TIMES, "到")

@@ -153,6 +153,10 @@ _SIGNS = {
     "~": "チルダ", "www": "W W W",
 }  # fmt: skip
 _WHOLE_DAY = re.compile(r"(?<![\d月])1日(?=[にの]?[\d一二三]|中|目|当|あたり)")  # 1日1回
+_ALL_DAY = re.compile("一([日年晩])中(?![央国間])")
+_ALL = {"日": "イチニチ", "年": "イチネン", "晩": "ヒトバン"}
+_WEEKDAY = re.compile("(?<=日)[(（]([月火水木金土日])[)）]")
+_WEEKDAYS = dict(zip("月火水木金土日", words("ゲツ カ スイ モク キン ド ニチ"), strict=True))
 _POSTCODE = re.compile(r"〒\s?(\d{3})-?(\d{4})")
 _HOUSE = re.compile(r"(?<![\d-])\d{1,4}(?:-\d{1,4}){2}(?![\d-])|(?<=[区市町村目])\d{1,4}-\d{1,4}(?![\d-])")
 _WAVE = re.compile(r"(?<=[\d%％年月日時分秒円人度])\s?[~～〜]\s?(?=\d)")
@@ -176,6 +180,8 @@ def normalize(aligned: AlignedText) -> AlignedText:
         aligned = aligned.sub(ADDRESS, lambda m: spell(m[0], _SIGNS, capitals, number))
     aligned = aligned.sub(_TEN_MINUTES, lambda m: {"n" if m["n"] else "m": "10"})
     aligned = aligned.sub(_KANJI_NUMBER, lambda m: _value(m)).sub(_FIRST_OF_MONTH, "1")
+    aligned = aligned.sub(_ALL_DAY, lambda m: f"{_ALL[m[1]]}ジュー ")
+    aligned = aligned.sub(_WEEKDAY, lambda m: f"、{_WEEKDAYS[m[1]]}ヨービ、")
     aligned = aligned.sub(_WHOLE_DAY, "イチニチ")
     aligned = aligned.sub(_THOUSANDS_SIGN, lambda m: f"{m['n']}000")
     aligned = aligned.sub(_POSTCODE, lambda m: f"ユービン バンゴー {_digits(m[1])}ノ{_digits(m[2])} ")

@@ -9,6 +9,7 @@ from tutti.text.normalize.european.addresses import spell_letters
 from tutti.text.normalize.locales import find_locale
 from tutti.text.normalize.locales.locale import Locale
 
+_START = r"(?<![\w\u0900-\u0963])"  # of a word; the vowel signs of Hindi are no letters to a regular expression
 _ACRONYM = re.compile(r"(?<![\w.-])(?<![A-ZÀ-Ý]{2}\s)[A-Z]{2,6}(?!\w|\s[A-ZÀ-Ý]{2})")
 _CODE = re.compile(r"(?<!\w)(?P<letters>[A-Z]{1,3})(?P<hyphen>-?)(?=\d)")
 _NUMBER = re.compile(r"\d|\b[IVX]{1,5}\b")
@@ -83,12 +84,12 @@ def _rule(code: str, kind: str) -> re.Pattern[str] | None:
     spellings = _alternatives({spelling for name in names for spelling in (name, _capitalised(name))})
     match kind:
         case "before_number":
-            return re.compile(rf"(?<![\w.])(?:{spellings})(?=\s?(?:\d|[IVX]{{1,5}}\b))")
+            return re.compile(rf"{_START}(?<!\.)(?:{spellings})(?=\s?(?:\d|[IVX]{{1,5}}\b))")
         case "after_number":
             return re.compile(rf"(?<=\d)(?:{spellings})(?!\w)|(?<=\d\s)(?:{spellings})(?!\w)")
         case "before_name":
-            return re.compile(rf"(?<![\w.])(?:{spellings})(?=\s[A-ZÀ-Ý])")
-    return re.compile(rf"(?<!\w)(?:{spellings})(?:(?<=[-/°º])|(?<=\.)(?=\d)|(?!\w))")
+            return re.compile(rf"{_START}(?<!\.)(?:{spellings})(?=\s[A-ZÀ-Ý])")
+    return re.compile(rf"{_START}(?:{spellings})(?:(?<=[-/°º])|(?<=\.)(?=\d)|(?!\w))")
 
 
 def _alternatives(names: Iterable[str]) -> str:

@@ -74,7 +74,7 @@ LOCALE = Locale(
         "nº=numéro, nos=nos, N°=numéro, bd=boulevard, bld=boulevard, boul.=boulevard, pl.=place, bât.=bâtiment, "
         "ét.=étage, appt=appartement, appt.=appartement, apt.=appartement, rte=route, fg=faubourg, St-=Saint-, "
         "Ste-=Sainte-, Cie=compagnie, s.v.p.=s'il vous plaît, svp=s'il vous plaît, R.-V.=rendez-vous, "
-        "RDV=rendez-vous, max.=maximum, min.=minimum, cf.=confer, éd.=édition, ch.=chapitre, dép.=département, "
+        "RDV=rendez-vous, max.=maximum, cf.=confer, éd.=édition, ch.=chapitre, dép.=département, "
         "suiv.=suivantes, ex.=exemple, hab.=habitants, qqch.=quelque chose, qqn=quelqu'un"
     ),
     before_number=table(

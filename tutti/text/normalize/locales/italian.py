@@ -72,7 +72,7 @@ LOCALE = Locale(
         "d. C.=dopo Cristo, s.n.c.=esse enne ci, segg.=seguenti, sgg.=seguenti, D.L.=decreto legge, "
         "D.Lgs.=decreto legislativo, D. Lgs.=decreto legislativo, c.c.=codice civile, c.p.=codice penale, "
         "S.p.A.=esse pi a, S.r.l.=esse erre elle, SpA=esse pi a, Srl=esse erre elle, pag.=pagina, pagg.=pagine, "
-        "n°=numero, nº=numero, N.=numero, int.=interno, all.=allegato, tab.=tabella, max.=massimo, min.=minimo, "
+        "n°=numero, nº=numero, N.=numero, int.=interno, all.=allegato, tab.=tabella, max.=massimo, "
         "ed.=edizione, u.s.=ultimo scorso, c.m.=corrente mese, p.v.=prossimo venturo"
     ),
     before_number=table(
