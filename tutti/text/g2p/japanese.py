@@ -80,6 +80,8 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _reading_in_context(surface: str, reading: str, sentence: str) -> str:
+    if surface[0] not in "辛米":
+        return reading
     for word, others, usual, right in _IN_CONTEXT:
         if word.match(surface) and reading.startswith(usual) and others.search(sentence):
             return right + reading.removeprefix(usual)

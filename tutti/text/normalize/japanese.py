@@ -172,10 +172,13 @@ _FIGURE = re.compile(
     rf"(?:\s?(?P<counter>{_COUNTER})(?![A-Za-z]))?"
 )
 _REMAINING = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
+_ANY_FIGURE = re.compile(rf"[.〒一二三四五六七八九十百]|{_REMAINING.pattern}")
 
 
 def normalize(aligned: AlignedText) -> AlignedText:
     """Write every figure in katakana, each with the source of the figure."""
+    if not _ANY_FIGURE.search(aligned.text):
+        return aligned
     if "." in aligned.text:
         aligned = aligned.sub(ADDRESS, lambda m: spell(m[0], _SIGNS, capitals, number))
     aligned = aligned.sub(_TEN_MINUTES, lambda m: {"n" if m["n"] else "m": "10"})

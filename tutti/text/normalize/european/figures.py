@@ -109,8 +109,9 @@ def _figure(code: str) -> re.Pattern[str]:
         re.escape(unit) + (r"(?=[.,;:)]|\s?$|\sd[ei]\b)" if unit == "ha" else "")  # also a form of "to have"
         for unit in sorted(locale.units, key=len, reverse=True)
     )
+    starts = re.escape("".join({sign[0] for sign in locale.money}))
     return re.compile(
-        rf"(?:(?P<pre>(?<!\w)(?:{money}))\s?)?(?P<sign>(?<![\w)])-|[+±]\s?|−)?(?P<number>{_NUMBER})"
+        rf"(?=[\d+±−{starts}-])(?:(?P<pre>(?<!\w)(?:{money}))\s?)?(?P<sign>(?<![\w)])-|[+±]\s?|−)?(?P<number>{_NUMBER})"
         rf"(?:(?P<ordinal>{locale.ordinal_marks})(?![\w])"
         rf"|\s?(?P<unit>{units})(?P<power>[²³]|(?<=m)[23])?(?![\w'²³])(?:/(?P<per_unit>[^\W\d_°]{{1,9}}[²³]?)(?!\w))?"
         rf"|(?:\s?(?P<scale>{scale})(?!\w)|\s?(?P<letter>[kM])(?=\s?(?:{money})))?"

@@ -93,5 +93,8 @@ def _rule(code: str, kind: str) -> re.Pattern[str] | None:
 
 
 def _alternatives(names: Iterable[str]) -> str:
-    """Return the names as a pattern, the longest first; a blank in one may be missing."""
-    return "|".join(re.escape(name).replace(r"\ ", r"\s?") for name in sorted(names, key=len, reverse=True))
+    """Return the names as a pattern by their first letters, the longest first; a blank in one may be missing."""
+    by_first: dict[str, list[str]] = {}
+    for name in sorted(names, key=len, reverse=True):
+        by_first.setdefault(name[0], []).append(re.escape(name[1:]).replace(r"\ ", r"\s?"))
+    return "|".join(f"{re.escape(first)}(?:{'|'.join(rests)})" for first, rests in by_first.items())
