@@ -123,6 +123,15 @@ def test_macos_starts_the_server_and_lets_streams_end() -> None:
     assert job["ExitTimeOut"] > Settings().grace_s
 
 
+def test_the_image_with_the_model_needs_no_network_and_no_rights() -> None:
+    text = (DEPLOY / "model/Dockerfile").read_text("utf-8")
+    assert int(re.findall(r"^USER (\d+)$", text, re.MULTILINE)[-1]) > 0
+    (home,) = re.findall(r"TUTTI_HOME=(\S+) tutti pull --precision int8", text)
+    assert f"tutti pull --from {home} && exec tutti" in text
+    assert "TUTTI_PRECISION=int8" in text
+    assert "TUTTI_OFFLINE=true" in text
+
+
 @pytest.mark.process
 def test_haproxy_understands_the_file_of_its_compose(tmp_path: Path) -> None:
     if not shutil.which("haproxy"):
