@@ -15,7 +15,7 @@ STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 
 Samples = NDArray[np.float32]
 EMOTION_NAMES = ("neutral", "calm", "happy", "excited", "sad", "angry", "serious", "gentle")  # of the presets
-EMPHASIS_NAMES = ("strong", "moderate", "reduced")  # how much a word stands out
+EMPHASIS_NAMES = ("strong", "moderate", "reduced", "whispered")  # how much a word stands out
 VocoderName = Literal["exact", "light", "nano"]  # Kokoro's own; our small ones, distilled from it
 TextName = Literal["exact", "light"]  # PL-BERT, which reads the text for the predictor; our small one, likewise
 Stages = Literal["acoustic", "vocoder", "both"]  # what one call runs
@@ -76,6 +76,7 @@ class Inflection(NamedTuple):
     pitch: float = 0.0  # semitones
     energy: float = 0.0  # decibels of effort
     volume: float = 1.0  # times the loudness
+    voiced: float = 1.0  # 0: whispered, without the pitch
 
 
 NO_INFLECTION = Inflection()
@@ -91,7 +92,7 @@ class Utterance:
     seed: int | None = None  # for models that draw numbers; Kokoro as released draws none, so every seed sounds alike
     prosody: Prosody = NO_CHANGE  # applied between the stages
     pcm_volume: float | None = None  # samples as 16-bit integers at this volume; none: float
-    inflection: NDArray[np.float32] | None = None  # [n + 2, 4] of each token, between the stages; none: no change
+    inflection: NDArray[np.float32] | None = None  # [n + 2, 5] of each token, between the stages; none: no change
 
     @property
     def tokens_at_speed_1(self) -> float:

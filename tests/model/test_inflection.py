@@ -16,9 +16,9 @@ from tutti.model.validation import check_utterances, finish_samples
 from tutti.speech import LAG_FRAMES, NO_INFLECTION, SAMPLES_PER_FRAME, Frames, Inflection, Samples, Span, Utterance
 
 N_TOKENS = 20
-INFLECTIONS = st.builds(
-    Inflection, st.floats(0.25, 4), st.floats(-12, 12), st.floats(-1, 1), st.floats(0, 4)
-) | st.sampled_from(list(EMPHASES.values()))
+INFLECTIONS = st.sampled_from(list(EMPHASES.values())) | st.builds(
+    Inflection, st.floats(0.25, 4), st.floats(-12, 12), st.floats(-1, 1), st.floats(0, 4), st.sampled_from([0.0, 1.0])
+)
 
 
 def frames(durations: Sequence[int], seed: int = 0) -> Frames:
@@ -86,12 +86,21 @@ def test_pitch_is_semitones_but_for_the_bend_that_keeps_the_phase(pitch: float) 
     assert (changed.f0[inside][~voiced] == row.f0[inside][~voiced]).all()
 
 
-@given(INFLECTIONS)
+@given(INFLECTIONS.filter(lambda inflection: inflection.voiced == 1))
 def test_the_voice_goes_on_in_phase(inflection: Inflection) -> None:
     row = frames([6] * N_TOKENS)
     changed = inflect(row, of_tokens(5, 15, inflection))
     cycles = (changed.f0.sum(dtype=np.float64) - row.f0.sum(dtype=np.float64)) / CYCLE_HZ
     assert cycles == pytest.approx(round(cycles), abs=1e-3)
+
+
+def test_whispered_words_have_no_pitch_and_all_else_keeps_its_own() -> None:
+    row = frames([6] * N_TOKENS)
+    whispered = inflect(row, of_tokens(5, 15, EMPHASES["whispered"]))
+    assert not whispered.f0[2 * 30 : 2 * 88].any()
+    assert (whispered.f0[: 2 * 27] == row.f0[: 2 * 27]).all()
+    assert (whispered.f0[2 * 90 :] == row.f0[2 * 90 :]).all()
+    assert (whispered.energy == row.energy).all()
 
 
 def test_volume_is_a_factor_of_the_samples_with_smooth_edges() -> None:
@@ -141,7 +150,7 @@ def test_a_row_travels_with_its_inflection() -> None:
     assert row.tokens_at_speed_1 == 8
 
 
-@pytest.mark.parametrize("inflection", [np.ones((3, 4), np.float32), np.full((6, 4), np.nan, np.float32)])
+@pytest.mark.parametrize("inflection", [np.ones((3, 5), np.float32), np.full((6, 5), np.nan, np.float32)])
 def test_a_wrong_inflection_is_refused(inflection: np.ndarray) -> None:
-    with pytest.raises(InvalidInput, match="four finite numbers"):
+    with pytest.raises(InvalidInput, match="five finite numbers"):
         check_utterances([Utterance(np.arange(6), np.zeros(256, np.float32), inflection=inflection)])

@@ -90,7 +90,9 @@ def test_emphasis_and_prosody_of_words_stay_in_their_sentence() -> None:
         (0.75, None),
         (0.75, "strong"),
     ]
-    with pytest.raises(InvalidInput, match="strong, moderate, reduced or none"):
+    (whisper,) = read('<speak>Say <amazon:effect name="whispered">it</amazon:effect>.</speak>')
+    assert [style.emphasis for _, style in word_styles([whisper])] == [None, "whispered"]
+    with pytest.raises(InvalidInput, match="strong, moderate, reduced, whispered or none"):
         read("<speak><emphasis level='huge'>x</emphasis></speak>")
 
 
@@ -216,7 +218,7 @@ SAMPLES = [
         "audio",
     ),
     ('<speak>Go <mark name="here"/> on.</speak>', "mark"),
-    ('<speak><amazon:effect name="whispered">Quiet.</amazon:effect></speak>', "amazon:effect"),
+    ('<speak><amazon:effect phonation="soft">Quiet.</amazon:effect></speak>', "amazon:effect"),
     (
         '<speak version="1.0" xmlns:mstts="https://www.w3.org/2001/mstts" xml:lang="en-US">'
         '<mstts:express-as style="cheerful">Amazing!</mstts:express-as></speak>',

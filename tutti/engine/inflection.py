@@ -9,7 +9,7 @@ from tutti.speech import NO_INFLECTION, Inflection
 from tutti.text.chunk import Chunk, WordStyle
 
 
-def token_inflection(chunk: Chunk, speed: float) -> NDArray[np.float32] | None:  # [n + 2, 4]
+def token_inflection(chunk: Chunk, speed: float) -> NDArray[np.float32] | None:  # [n + 2, 5]
     """The inflection of each token of a row that is spoken at this speed; none if its words have no style of their own.
 
     A word is heard from the space before it on. A space or sign between two words of one style has that style.
@@ -30,4 +30,5 @@ def token_inflection(chunk: Chunk, speed: float) -> NDArray[np.float32] | None: 
 def _inflection(style: WordStyle, speed: float) -> Inflection:
     emphasis = EMPHASES[style.emphasis] if style.emphasis else NO_INFLECTION
     rate = clamp_speed(speed * style.rate * emphasis.rate) / speed
-    return Inflection(rate, style.pitch + emphasis.pitch, emphasis.energy, style.volume * emphasis.volume)
+    pitch, volume = style.pitch + emphasis.pitch, style.volume * emphasis.volume
+    return Inflection(rate, pitch, emphasis.energy, volume, emphasis.voiced)

@@ -19,20 +19,22 @@ EMPHASES = {
     "strong": Inflection(rate=0.87, pitch=2.0, energy=0.6, volume=1.2),
     "moderate": Inflection(rate=0.91, pitch=1.0, energy=0.3, volume=1.1),
     "reduced": Inflection(rate=1.15, pitch=-1.0, energy=-0.3, volume=0.85),
+    "whispered": Inflection(voiced=0.0),  # both vocoders make a noise of the same sounds, 6 dB quieter
 }
 
 Curve = NDArray[np.float32]
 
 
-def inflect(frames: Frames, inflection: NDArray[np.float32]) -> Frames:  # [n + 2, 4], the fields of Inflection
+def inflect(frames: Frames, inflection: NDArray[np.float32]) -> Frames:  # [n + 2, 5], the fields of Inflection
     """The row with these changes of its tokens."""
-    rate, pitch, energy, volume = inflection.T
+    rate, pitch, energy, volume, voiced = inflection.T
     durations = paced(frames.durations, rate)
     place = _places(frames.durations, durations)
     f0 = _pitch_at(frames.f0, place)
-    voiced = f0 > VOICED_HZ
+    has_pitch = f0 > VOICED_HZ
     shifted = f0 * 2 ** (_curve(pitch, durations) / 12)
-    f0[voiced] = np.clip(shifted, VOICED_HZ + 0.01, HIGHEST_HZ)[voiced]
+    f0[has_pitch] = np.clip(shifted, VOICED_HZ + 0.01, HIGHEST_HZ)[has_pitch]
+    f0[_curve(voiced, durations) < 0.5] = 0
     _keep_phase(f0, frames.f0, durations, frames.durations, (inflection != NO_INFLECTION).any(axis=1))
     louder = np.interp(place, np.arange(len(frames.energy)), frames.energy) + ENERGY_PER_DB * _curve(energy, durations)
     tokens = np.repeat(np.cumsum(frames.durations) - 1, durations)  # of each frame the last old one of its token

@@ -220,6 +220,8 @@ class SsmlParser:
                 replacement, kind = "", attributes
             case "audio":
                 self.notices.append("<audio> is not played; its text is spoken")
+            case "amazon:effect" if attributes.get("name") == "whispered":
+                self.style = replace(self.style, emphasis="whispered")
             case "mstts:express-as" | "amazon:emotion":
                 self._express(attributes.get("style") or attributes.get("name", ""), name)
             case _ if name in SPOKEN | UNSPOKEN or name.startswith(VENDORS):
