@@ -87,6 +87,7 @@ def test_figures_are_spelled_out(code: str, text: str, spelled: str) -> None:
         ("pt-br", "Lei 8.112/1990", "Lei oito mil cento e doze barra mil novecentos e noventa"),
         ("fr", "Cela dure 15 min.", "Cela dure quinze minutes."),
         ("hi", "उसे अंक मिले।", "उसे अंक मिले."),
+        ("es", "25℃ y ~5 km", "veinticinco grados Celsius y  aproximadamente cinco kilómetros"),
         ("it", "il dott. Rossi, P.zza Dante, ca. 3", "il dottor Rossi, piazza Dante, circa tre"),
         ("hi", "₹12.5 लाख", "बारह दशमलव पाँच लाख रुपये"),
         ("hi", "+91 98765 43210", "प्लस नौ एक, नौ आठ सात छह पाँच, चार तीन दो एक शून्य"),

@@ -5,6 +5,7 @@ import re
 from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize.european import addresses, dates, figures, phones, romans, short_forms
 from tutti.text.normalize.locales import find_locale
+from tutti.text.normalize.symbols import to_ascii_digits
 from tutti.text.options import ALL_ON, Normalization
 
 # Anything but words and plain punctuation, a point inside the sentence, capitals.
@@ -19,7 +20,7 @@ def normalize(aligned: AlignedText, code: str, options: Normalization = ALL_ON) 
     locale = find_locale(code)
     if not _NOT_PLAIN.search(aligned.text):
         return short_forms.expand(aligned, locale)
-    aligned = addresses.expand(aligned, locale, options)
+    aligned = addresses.expand(to_ascii_digits(aligned), locale, options)
     aligned = short_forms.expand(aligned, locale)
     if _DIGIT.search(aligned.text):
         aligned = dates.expand(aligned, locale)

@@ -62,9 +62,9 @@ LOCALE = Locale(
     squared=("carré", "carrés"),
     cubed=("cube", "cubes"),
     symbols=table(
-        "^=puissance, &=et, @=arobase, ==égale, ×=fois, *=fois, ÷=divisé par, §=paragraphe, №=numéro, #=dièse, "
-        "<=inférieur à, >=supérieur à, ≤=inférieur ou égal à, ≥=supérieur ou égal à, ≈=environ, ≠=différent de, "
-        "√=racine de, ∞=l'infini, π=pi, →=vers"
+        "^=puissance, ~=environ, &=et, @=arobase, ==égale, ×=fois, *=fois, ÷=divisé par, §=paragraphe, №=numéro, "
+        "#=dièse, <=inférieur à, >=supérieur à, ≤=inférieur ou égal à, ≥=supérieur ou égal à, ≈=environ, "
+        "≠=différent de, √=racine de, ∞=l'infini, π=pi, →=vers"
     ),
     abbreviations=table(
         "Mr=monsieur, M. et Mme=monsieur et madame, Mme=madame, Mmes=mesdames, Mlle=mademoiselle, "
@@ -74,8 +74,8 @@ LOCALE = Locale(
         "nº=numéro, nos=nos, N°=numéro, bd=boulevard, bld=boulevard, boul.=boulevard, pl.=place, bât.=bâtiment, "
         "ét.=étage, appt=appartement, appt.=appartement, apt.=appartement, rte=route, fg=faubourg, St-=Saint-, "
         "Ste-=Sainte-, Cie=compagnie, s.v.p.=s'il vous plaît, svp=s'il vous plaît, R.-V.=rendez-vous, "
-        "RDV=rendez-vous, max.=maximum, cf.=confer, éd.=édition, ch.=chapitre, dép.=département, "
-        "suiv.=suivantes, ex.=exemple, hab.=habitants, qqch.=quelque chose, qqn=quelqu'un"
+        "RDV=rendez-vous, max.=maximum, cf.=confer, éd.=édition, ch.=chapitre, dép.=département, suiv.=suivantes, "
+        "ex.=exemple, hab.=habitants, qqch.=quelque chose, qqn=quelqu'un"
     ),
     before_number=table(
         "p.=page, pp.=pages, art.=article, al.=alinéa, vol.=volume, chap.=chapitre, fig.=figure, no=numéro, "

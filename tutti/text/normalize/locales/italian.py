@@ -58,9 +58,9 @@ LOCALE = Locale(
     squared=("quadrato", "quadrati"),
     cubed=("cubo", "cubi"),
     symbols=table(
-        "^=alla, &=e, @=chiocciola, ==uguale a, ×=per, *=per, ÷=diviso, §=paragrafo, №=numero, #=cancelletto, "
-        "<=minore di, >=maggiore di, ≤=minore o uguale a, ≥=maggiore o uguale a, ≈=circa, ≠=diverso da, "
-        "√=radice di, ∞=infinito, π=pi greco, →=a"
+        "^=alla, ~=circa, &=e, @=chiocciola, ==uguale a, ×=per, *=per, ÷=diviso, §=paragrafo, №=numero, "
+        "#=cancelletto, <=minore di, >=maggiore di, ≤=minore o uguale a, ≥=maggiore o uguale a, ≈=circa, "
+        "≠=diverso da, √=radice di, ∞=infinito, π=pi greco, →=a"
     ),
     abbreviations=table(
         "d.ssa=dottoressa, sig.=signor, sig.ra=signora, sigg.=signori, sig.na=signorina, dott.=dottor, "
@@ -72,8 +72,8 @@ LOCALE = Locale(
         "d. C.=dopo Cristo, s.n.c.=esse enne ci, segg.=seguenti, sgg.=seguenti, D.L.=decreto legge, "
         "D.Lgs.=decreto legislativo, D. Lgs.=decreto legislativo, c.c.=codice civile, c.p.=codice penale, "
         "S.p.A.=esse pi a, S.r.l.=esse erre elle, SpA=esse pi a, Srl=esse erre elle, pag.=pagina, pagg.=pagine, "
-        "n°=numero, nº=numero, N.=numero, int.=interno, all.=allegato, tab.=tabella, max.=massimo, "
-        "ed.=edizione, u.s.=ultimo scorso, c.m.=corrente mese, p.v.=prossimo venturo"
+        "n°=numero, nº=numero, N.=numero, int.=interno, all.=allegato, tab.=tabella, max.=massimo, ed.=edizione, "
+        "u.s.=ultimo scorso, c.m.=corrente mese, p.v.=prossimo venturo"
     ),
     before_number=table(
         "n.=numero, nn.=numeri, p.=pagina, pp.=pagine, art.=articolo, artt.=articoli, vol.=volume, fig.=figura, "

@@ -60,9 +60,9 @@ LOCALE = Locale(
     squared=("quadrado", "quadrados"),
     cubed=("cúbico", "cúbicos"),
     symbols=table(
-        "^=elevado a, &=e, @=arroba, ==igual a, ×=vezes, *=vezes, ÷=dividido por, §=parágrafo, №=número, "
-        "#=cerquilha, <=menor que, >=maior que, ≤=menor ou igual a, ≥=maior ou igual a, ≈=aproximadamente, "
-        "≠=diferente de, √=raiz de, ∞=infinito, π=pi, →=para"
+        "^=elevado a, ~=aproximadamente, &=e, @=arroba, ==igual a, ×=vezes, *=vezes, ÷=dividido por, §=parágrafo, "
+        "№=número, #=cerquilha, <=menor que, >=maior que, ≤=menor ou igual a, ≥=maior ou igual a, "
+        "≈=aproximadamente, ≠=diferente de, √=raiz de, ∞=infinito, π=pi, →=para"
     ),
     abbreviations=table(
         "Sr.=senhor, Sra.=senhora, Srs.=senhores, Sras.=senhoras, Srta.=senhorita, Dr.=doutor, Dra.=doutora, "

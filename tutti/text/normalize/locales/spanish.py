@@ -64,9 +64,9 @@ LOCALE = Locale(
     squared=("cuadrado", "cuadrados"),
     cubed=("cúbico", "cúbicos"),
     symbols=table(
-        "^=elevado a, &=y, @=arroba, ==igual a, ×=por, *=por, ÷=entre, §=sección, №=número, #=número, <=menor que, "
-        ">=mayor que, ≤=menor o igual que, ≥=mayor o igual que, ≈=aproximadamente, ≠=distinto de, √=raíz de, "
-        "∞=infinito, π=pi, →=a"
+        "^=elevado a, ~=aproximadamente, &=y, @=arroba, ==igual a, ×=por, *=por, ÷=entre, §=sección, №=número, "
+        "#=número, <=menor que, >=mayor que, ≤=menor o igual que, ≥=mayor o igual que, ≈=aproximadamente, "
+        "≠=distinto de, √=raíz de, ∞=infinito, π=pi, →=a"
     ),
     abbreviations=table(
         "Sr.=señor, Sra.=señora, Sres.=señores, Sras.=señoras, Srta.=señorita, Dr.=doctor, Dra.=doctora, "
