@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -168,7 +168,8 @@ async def library(name: str, package: str, setup: str) -> AsyncIterator[Rival]:
     try:
         yield Library(name, f"{package} {version(folder, package)}", process)
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):  # it died by itself
+            process.kill()
         await process.wait()
 
 
@@ -279,8 +280,11 @@ async def measure(rivals: Sequence[Rival], chosen: Sequence[Sentence], home: Pat
                 result.heard[sentence.text] = text
     for n in LISTENERS:
         for rival in rivals:
+            good = results[rival.name].good
+            if any(fewer != served for fewer, served in good.items()):
+                continue  # it could not serve fewer
             crowd = await asyncio.gather(*(listen(rival, LONG) for _ in range(n)), return_exceptions=True)
-            results[rival.name].good[n] = sum(isinstance(spoken, Spoken) and spoken.is_good for spoken in crowd)
+            good[n] = sum(isinstance(spoken, Spoken) and spoken.is_good for spoken in crowd)
     return results, sounds
 
 
