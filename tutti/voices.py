@@ -128,10 +128,10 @@ class Voices:
         return cls(settings.home / "voices", settings.voices or settings.data / "voices")
 
     @classmethod
-    def of_folder(cls, folder: Path | None, language: str | None) -> "Voices":
+    def of_folder(cls, folder: Path, language: str | None) -> "Voices":
         """Return the voices of a checkpoint: files that have any names, and speak this language unless they say so."""
         own = OwnVoices(folder, taken=None, language=language or DEFAULT_LANGUAGE)
-        voices = cls(folder or Path(), own)
+        voices = cls(folder, own)
         voices._official = {}
         return voices
 

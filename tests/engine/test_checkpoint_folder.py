@@ -113,6 +113,12 @@ def test_each_model_has_its_voices(tmp_path: Path) -> None:
     assert [*open_voices(settings_of(tmp_path, f"fr={tmp_path / 'm'}")).of_model(None)] == ["df_eva", "martin"]
 
 
+def test_a_model_without_voices_speaks_with_kokoros(tmp_path: Path) -> None:
+    shutil.rmtree(make_folder(tmp_path / "m") / "voices")
+    voices = open_voices(settings_of(tmp_path, f"kokoro=fp32,fr={tmp_path / 'm'}"))
+    assert [*voices.of_model("fr")] == [*NAMES]
+
+
 def test_the_engine_speaks_each_model_with_its_voices_and_names_what_it_lacks(tmp_path: Path) -> None:
     fewer = {symbol: id for symbol, id in vocab.SYMBOLS.items() if symbol != "d"}
     make_folder(tmp_path / "m", fewer)

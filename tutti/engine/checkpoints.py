@@ -147,9 +147,11 @@ def fetch_repositories(settings: "Settings") -> None:
 
 
 def open_voices(settings: "Settings") -> Voices:
-    """All voices: Kokoro's, the operator's, and those of each checkpoint that has its own."""
+    """All voices: Kokoro's, the operator's, and those of each checkpoint that has its own; others share the first."""
     folders = checkpoint_folders(settings)
-    models = {name: Voices.of_folder(folder.voices, folder.language) for name, folder in folders.items()}
+    models = {
+        name: Voices.of_folder(folder.voices, folder.language) for name, folder in folders.items() if folder.voices
+    }
     first = _parts(settings.models[0])[0] if settings.models else ""
     return Voices.of(settings).with_models(models, first)
 
