@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from benchmarks.heard import load_recogniser, transcribe
 from benchmarks.score import Errors, Sentence, sentences, word_errors
 from tests.third_party.packages import base_python, pip, version
+from tutti import __version__
 from tutti.audio import encoder
 from tutti.client.bench import playback_stalls
 from tutti.settings import Settings
@@ -182,7 +183,9 @@ async def own_server(home: Path) -> AsyncIterator[Rival]:
     try:
         while not (match := READY.search((await process.stderr.readline()).decode())):
             assert process.returncode is None, "tutti did not start"
-        yield Server("tutti", f"{match[1]}/v1", "af_heart", "kokoro", process.pid)
+        server = Server("tutti", f"{match[1]}/v1", "af_heart", "kokoro", process.pid)
+        server.label = f"tutti {__version__}"
+        yield server
     finally:
         process.terminate()
         await process.wait()
@@ -319,10 +322,10 @@ def write_page(
         players = "".join(PLAYER.format(_mp3(spoken), name) for name, spoken in items)
         sections.append(f"<section><p>{sentence.text.replace('<', '&lt;')}</p>{players}</section>")
     rows = "".join(
-        f"<tr><td>{r['label'] if name != 'tutti' else 'tutti'}</td><td>{r['first_audio_ms']} ms</td>"
+        f"<tr><td>{r['label']}</td><td>{r['first_audio_ms']} ms</td>"
         f"<td>{r['speech_s_per_s']} s</td><td>{r['core_s_per_speech_s'] or ''}</td>"
         f"<td>{r['listeners_at_once']}</td><td>{r['words_wrong_percent']} %</td></tr>"
-        for name, r in report["rivals"].items()
+        for r in report["rivals"].values()
     )
     path.write_text(PAGE.format(sections="".join(sections), rows=rows, note=report["note"], machine=report["machine"]))
 
