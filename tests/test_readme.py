@@ -57,8 +57,8 @@ def test_the_readme_fits_one_screen_to_sound() -> None:
     lines = README.splitlines()
     assert len(lines) <= 150
     assert "listen.mp4" in "\n".join(lines[:10])
-    assert f"{UVX} speak" in "\n".join(lines[:15])
-    assert "make speak" in "\n".join(lines[:25])
+    assert "make speak" in "\n".join(lines[:15])
+    assert f"{UVX} speak" in "\n".join(lines[:25])
     assert README.count("| upstream |") == 1, "one table of numbers"
 
 
