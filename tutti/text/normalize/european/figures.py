@@ -15,7 +15,7 @@ _NUMBER = r"(?>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d{1,9})?|\d+(?:[.,]
 _POWER = re.compile("(?<=\\d)[⁰¹²³⁴-⁹]+")
 _AROUND_THE_CLOCK = re.compile(r"(?<=\d)[hj]/(?=\d)")  # 24h/24, 7j/7
 _SLASH_OF_FIGURES = re.compile(r"(?<=\d)/(?=\d)")
-_BY = re.compile(r"(?<=\d)\s?x\s?(?=\d)")
+_BY = re.compile(r"(?<=\d)\s?[x*]\s?(?=\d)")
 _SHORT_YEAR = re.compile(r"(?<!\w)'(?=\d\d\b)")
 _FRACTION_SIGN = re.compile(r"(?<=\d)[¼½¾⅓⅔]")
 _SLASH = re.compile(r"\s?/+\s?")  # y/o
@@ -31,7 +31,7 @@ def expand_fractions(aligned: AlignedText, locale: Locale) -> AlignedText:
             )
         aligned = aligned.sub(_fraction_rule(locale.code), lambda match: _fraction(match, locale))
         aligned = aligned.sub(_SLASH_OF_FIGURES, f" {locale.signs['/']} ")
-    if "x" in aligned.text:
+    if "x" in aligned.text or "*" in aligned.text:
         aligned = aligned.sub(_BY, f" {locale.symbols['×']} ")
     if "'" in aligned.text:
         aligned = aligned.sub(_SHORT_YEAR, "")

@@ -62,7 +62,7 @@ LOCALE = Locale(
     squared=("carré", "carrés"),
     cubed=("cube", "cubes"),
     symbols=table(
-        "^=puissance, ~=environ, &=et, @=arobase, ==égale, ×=fois, *=fois, ÷=divisé par, §=paragraphe, №=numéro, "
+        "^=puissance, ~=environ, &=et, @=arobase, ==égale, ×=fois, ÷=divisé par, §=paragraphe, №=numéro, "
         "#=dièse, <=inférieur à, >=supérieur à, ≤=inférieur ou égal à, ≥=supérieur ou égal à, ≈=environ, "
         "≠=différent de, √=racine de, ∞=l'infini, π=pi, →=vers"
     ),

@@ -58,7 +58,7 @@ LOCALE = Locale(
     squared=("quadrato", "quadrati"),
     cubed=("cubo", "cubi"),
     symbols=table(
-        "^=alla, ~=circa, &=e, @=chiocciola, ==uguale a, ×=per, *=per, ÷=diviso, §=paragrafo, №=numero, "
+        "^=alla, ~=circa, &=e, @=chiocciola, ==uguale a, ×=per, ÷=diviso, §=paragrafo, №=numero, "
         "#=cancelletto, <=minore di, >=maggiore di, ≤=minore o uguale a, ≥=maggiore o uguale a, ≈=circa, "
         "≠=diverso da, √=radice di, ∞=infinito, π=pi greco, →=a"
     ),

@@ -60,7 +60,7 @@ LOCALE = Locale(
     squared=("quadrado", "quadrados"),
     cubed=("cúbico", "cúbicos"),
     symbols=table(
-        "^=elevado a, ~=aproximadamente, &=e, @=arroba, ==igual a, ×=vezes, *=vezes, ÷=dividido por, §=parágrafo, "
+        "^=elevado a, ~=aproximadamente, &=e, @=arroba, ==igual a, ×=vezes, ÷=dividido por, §=parágrafo, "
         "№=número, #=cerquilha, <=menor que, >=maior que, ≤=menor ou igual a, ≥=maior ou igual a, "
         "≈=aproximadamente, ≠=diferente de, √=raiz de, ∞=infinito, π=pi, →=para"
     ),

@@ -64,7 +64,7 @@ LOCALE = Locale(
     squared=("cuadrado", "cuadrados"),
     cubed=("cúbico", "cúbicos"),
     symbols=table(
-        "^=elevado a, ~=aproximadamente, &=y, @=arroba, ==igual a, ×=por, *=por, ÷=entre, §=sección, №=número, "
+        "^=elevado a, ~=aproximadamente, &=y, @=arroba, ==igual a, ×=por, ÷=entre, §=sección, №=número, "
         "#=número, <=menor que, >=mayor que, ≤=menor o igual que, ≥=mayor o igual que, ≈=aproximadamente, "
         "≠=distinto de, √=raíz de, ∞=infinito, π=pi, →=a"
     ),
