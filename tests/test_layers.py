@@ -12,11 +12,11 @@ ROOT = Path(__file__).parent.parent
 # From the bottom to the top. A part may import the parts of lower rows, and in the first row its neighbours, too.
 LAYERS = (
     (
-        *("errors", "files", "percentile", "decaying_sum", "process", "tasks"),
+        *("additions", "errors", "files", "percentile", "decaying_sum", "process", "tasks"),
         *("settings", "speech", "metrics", "trace", "cloud_voices", "torch_file", "voice_file", "voice_traits"),
     ),
     ("admission", "text", "audio", "model", "weights"),
-    ("own_voices",),
+    ("own_voices", "lexicons"),
     ("voices",),
     ("batching", "captions", "verify"),
     ("worker",),

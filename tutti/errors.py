@@ -6,7 +6,8 @@ TuttiError
 │   ├── UnknownVoice        400
 │   ├── UnknownLanguage     400
 │   ├── UnknownFormat       400
-│   └── UnknownJob          404
+│   ├── UnknownJob          404
+│   └── UnknownLexicon      404
 ├── MissingExtra            501  an optional package is not installed; the message names it
 ├── WeightsUnavailable      503  no source has the file
 ├── WeightsCorrupt          503  the file differs from the official one
@@ -14,7 +15,9 @@ TuttiError
 ├── JobsLocked              503  another program keeps the list of jobs locked
 ├── WrongState              409  not possible in the job's state
 ├── NotYourVoice        403  the voice was added by somebody else, or this caller may add none
+├── NotYourLexicon      403  the lexicon was stored by somebody else, or none may be stored
 ├── TooManyVoices       429  the limit of added voices is reached; delete some
+├── TooManyLexicons     429  the limit of stored lexicons is reached; delete some
 ├── TooManyJobs             429  the limit of stored jobs is reached; delete some
 ├── G2PUnavailable          502  the remote G2P service did not answer
 ├── QueueFull               429  the request cannot be served in time; retry after `retry_after_s`
@@ -92,6 +95,10 @@ class UnknownJob(InvalidInput):
     status, code = 404, "job_not_found"
 
 
+class UnknownLexicon(InvalidInput):
+    status, code = 404, "lexicon_not_found"
+
+
 class MissingExtra(TuttiError):
     status, code, exit_code = 501, "missing_extra", 3
 
@@ -122,6 +129,14 @@ class NotYourVoice(TuttiError):
 
 class TooManyVoices(TuttiError):
     status, code = 429, "too_many_voices"
+
+
+class NotYourLexicon(TuttiError):
+    status, code = 403, "not_your_lexicon"
+
+
+class TooManyLexicons(TuttiError):
+    status, code = 429, "too_many_lexicons"
 
 
 class TooManyJobs(TuttiError):

@@ -10,19 +10,16 @@ import re
 import threading
 import time
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from math import inf
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
 
-from filelock import FileLock, Timeout
-
+from tutti.additions import Addition, locked, split_addition
 from tutti.cloud_voices import OPENAI_VOICES, stand_in
-from tutti.errors import InvalidInput, NotReady, TooManyVoices, UnknownVoice, did_you_mean
+from tutti.errors import InvalidInput, TooManyVoices, UnknownVoice, did_you_mean
 from tutti.files import save, write_error
 from tutti.text.language import LANGUAGES, find_language
 from tutti.voice_file import READERS, Table, check_name, read_voice, shown
@@ -33,24 +30,11 @@ MAX_DIGESTS = 4096  # hashes of tables that are kept
 SETTLED_S = 2.0  # since a folder has changed, after which its time tells every further change
 MAX_TABLES = 64  # in memory, 0.5 MB each; with more voices in turn the files are read again
 DEFAULT_LANGUAGE = "en-us"  # of a name that says none
-Access = Literal["private", "shared"]
 ADDED = "added"  # folder below that of the operator, for voices that callers have added
-ANYONE = "anyone"  # the caller of a server without keys
-LOCK = ".lock"
-LOCK_S = 10.0  # to wait for another process that adds a voice, which takes milliseconds
-# Of an added file: who has added it, and who may use it. The rest is named as the operator's files are.
-_ADDITION = re.compile(rf"(?P<owner>{ANYONE}|[0-9a-f]{{12}})\.(?P<access>{'|'.join(get_args(Access))})\.")
 _PREFIX = re.compile("[" + "".join(language.letter for language in LANGUAGES) + "][fm]_", re.ASCII)
 log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
-
-
-class Addition(NamedTuple):
-    """Who has added a voice over HTTP, and who may use it."""
-
-    owner: str  # id of a key; "" on a server without keys
-    access: Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +50,7 @@ class OwnVoice:
     @property
     def reader(self) -> str | None:
         """The only caller that may use it; none if all may."""
-        return self.addition.owner if self.addition and self.addition.access == "private" else None
+        return self.addition.reader if self.addition else None
 
 
 class OwnVoices:
@@ -149,7 +133,7 @@ class OwnVoices:
         name_and_language(file)
         self._check_free(name)
         path = self._place(file, addition)
-        with _locked(path.parent):
+        with locked(path.parent, "voice"):
             self._look(at_once=None)
             self._check_room(name, addition, limit)
             save(path, table.tobytes(), param="file")
@@ -174,7 +158,7 @@ class OwnVoices:
         assert self.folder is not None
         path = self.folder / file
         if addition is not None:
-            path = self.folder / ADDED / f"{addition.owner or ANYONE}.{addition.access}.{file}"
+            path = self.folder / ADDED / addition.file_name(file)
         try:
             path.parent.mkdir(mode=0o777 if addition is None else 0o700, parents=True, exist_ok=True)
         except OSError as exc:
@@ -214,7 +198,7 @@ class OwnVoices:
                 problems[path.name] = result
             elif (first := voices[result.reader].setdefault(result.name, result)) is not result:
                 problems[path.name] = f"{shown(path.name)}: {first.path.name} has this name already; rename one"
-        self._problems = {name: text for name, text in problems.items() if not _ADDITION.match(name)}
+        self._problems = {name: text for name, text in problems.items() if not split_addition(name)[0]}
         self._voices = voices.pop(None, {})
         self._private = {owner: own for owner, own in voices.items() if owner is not None}
 
@@ -242,12 +226,11 @@ class OwnVoices:
 
     def _read(self, path: Path, stamp: Stamp) -> OwnVoice | str:
         try:
-            addition = _ADDITION.match(path.name) if path.parent.name == ADDED else None
-            file = path.name.removeprefix(addition[0] if addition else "")
+            addition, file = split_addition(path.name) if path.parent.name == ADDED else (None, path.name)
             name, language = name_and_language(file, self._language)
             self._check_free(name)
             read_voice(path)
-            return OwnVoice(name, language, path, stamp, addition and _addition(addition))
+            return OwnVoice(name, language, path, stamp, addition)
         except InvalidInput as exc:
             return exc.message if path.name in exc.message else f"{shown(path.name)}: {exc.message}"
 
@@ -258,11 +241,6 @@ class OwnVoices:
         if name in self._taken or name in OPENAI_VOICES or name == "default" or stand_in(name):
             cure = "choose another" if has_prefix(name) else f"choose another, such as af_{name}"
             raise InvalidInput(f"the name {name} stands for another voice already; {cure}", param="name")
-
-
-def _addition(match: re.Match[str]) -> Addition:
-    access: Access = "private" if match["access"] == "private" else "shared"
-    return Addition("" if match["owner"] == ANYONE else match["owner"], access)
 
 
 def name_and_language(file: str, default: str = DEFAULT_LANGUAGE) -> tuple[str, str]:
@@ -283,22 +261,6 @@ def name_and_language(file: str, default: str = DEFAULT_LANGUAGE) -> tuple[str, 
 def has_prefix(name: str) -> bool:
     """Whether a name begins as Kokoro's, with the letters of a language and a gender."""
     return _PREFIX.match(name) is not None
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Let no other process add a voice."""
-    lock = FileLock(folder / LOCK, timeout=LOCK_S)
-    try:
-        lock.acquire()
-    except Timeout as exc:
-        raise NotReady("another program is adding a voice, and does not end; try again", param="file") from exc
-    except OSError as exc:
-        raise write_error(folder, exc, "file") from exc
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _stamp(path: Path) -> Stamp | None:

@@ -65,6 +65,9 @@ class Settings(BaseModel):
     voice_adders: KeyIds = Field(
         default=(), description="keys that may add voices over HTTP, by their ids in the log; none = every key"
     )
+    max_lexicons: int = Field(
+        default=50, ge=0, description="lexicons that each key may store over HTTP, up to 4 MB each; 0 = none"
+    )
     lexicon: Path | None = Field(default=None, description="your own pronunciations: a .tsv, .json or .toml file")
     code_blocks: Literal["read", "skip", "announce"] = Field(
         default="announce", description="blocks of code in Markdown: read aloud, skipped, or announced"

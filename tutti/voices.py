@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tutti.additions import Addition
 from tutti.cloud_voices import hint
 from tutti.errors import (
     MAX_COMPARED,
@@ -21,7 +22,7 @@ from tutti.errors import (
     WeightsUnavailable,
     did_you_mean,
 )
-from tutti.own_voices import DEFAULT_LANGUAGE, MAX_DIGESTS, Addition, OwnVoice, OwnVoices, has_prefix
+from tutti.own_voices import DEFAULT_LANGUAGE, MAX_DIGESTS, OwnVoice, OwnVoices, has_prefix
 from tutti.speech import MAX_PHONEMES, STYLE_SIZE
 from tutti.text.language import find_language
 from tutti.voice_traits import TRAITS

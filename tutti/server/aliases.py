@@ -1,11 +1,12 @@
 """Names that clients use for models and voices, and what they stand for."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tutti.cloud_voices import OPENAI_VOICES, stand_in, stand_in_notice
 from tutti.errors import InvalidInput, did_you_mean
+from tutti.lexicons import LexiconsOfCaller
 from tutti.server.errors import UnknownModel, rename_param
 from tutti.voices import Voices, resolve_aliases
 
@@ -34,6 +35,11 @@ class Aliases:
     rates: Mapping[str, float] = field(default_factory=dict)  # times the speed, of an alias
     checkpoint: str | None = None  # with voices of its own; none: Kokoro's
     root: "Aliases | None" = None  # those of Kokoro, if these are of such a checkpoint
+    lexicons: LexiconsOfCaller | None = None  # stored ones, by id
+
+    def stored_entries(self, ids: Sequence[str], param: str = "lexicon_id") -> dict[str, str]:
+        """Return the entries of lexicons that are stored on this server; raise if one does not exist."""
+        return self.lexicons.merged(ids, param) if self.lexicons and ids else {}
 
     def of_model(self, model: str | None) -> "Aliases":
         """Return the voices of a model: of one with voices of its own, and their names alone."""

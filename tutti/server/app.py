@@ -18,6 +18,7 @@ from tutti.server.middleware.stack import add_middleware
 from tutti.server.openapi import add_openapi_route
 from tutti.server.routes.dev import dev_routes
 from tutti.server.routes.jobs import jobs_routes, make_jobs
+from tutti.server.routes.lexicons import lexicon_routes
 from tutti.server.routes.live import live_routes
 from tutti.server.routes.openai import discovery_routes, speech_routes
 from tutti.server.routes.ops import probe_routes
@@ -97,6 +98,7 @@ def create_app(
         speech_routes(service, downloads),
         discovery_routes(service),
         own_voice_routes(service, keys),
+        lexicon_routes(service, keys),
         tts_routes(service),
         dev_routes(service, downloads),
         elevenlabs_routes(service),

@@ -35,7 +35,10 @@ LATER_S = 5  # the same for any other 429 or 503
 SPREAD = 0.5  # share of that time over which callers that were refused together are spread, but at least MIN_SPREAD_S
 MIN_SPREAD_S = 1.0
 OBEYED_S = 60.0  # OpenAI's SDKs ignore a longer time, so the spread never makes a shorter one longer than this
-NEVER_RETRY = ("too_many_jobs", "too_many_voices", "weights_corrupt", "weights_unavailable")  # waiting does not help
+NEVER_RETRY = (  # waiting does not help
+    *("too_many_jobs", "too_many_voices", "too_many_lexicons"),
+    *("weights_corrupt", "weights_unavailable"),
+)
 # The limit of a number, by the kind of pydantic's error: its name there, and our words for it.
 LIMITS = {"less_than_equal": ("le", "at most"), "greater_than_equal": ("ge", "at least")}
 CODES = {404: "not_found", 405: "method_not_allowed", 408: "request_timeout", 413: "too_large"}

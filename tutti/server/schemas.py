@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tutti.audio import find_format
+from tutti.lexicons import MAX_AT_ONCE
 from tutti.model.prosody import EMOTIONS, clamp_speed, combine
 from tutti.server.aliases import Aliases, add_voices, find_checkpoint, resolve_voice, voice_of_model
 from tutti.server.errors import rename_param
@@ -47,6 +48,7 @@ def at_most(n: int) -> BeforeValidator:
 
 Name = Annotated[str, at_most(MAX_NAME)]  # of a voice, language, format or model
 Lexicon = Annotated[dict[str, str], BeforeValidator(_check_lexicon)]
+LexiconIds = Name | Annotated[list[Name], at_most(MAX_AT_ONCE)]  # of stored lexicons; the first wins
 Switches = Annotated[dict[str, bool | None], at_most(MAX_SWITCHES)]
 Times = Annotated[list[Literal["word", "phoneme", "viseme"]], at_most(MAX_TIMES)]
 
@@ -116,6 +118,9 @@ class SpeechFields(Options):
     lexicon: Lexicon | None = Field(
         None, description="pronunciations of words: /IPA/ or other words", examples=[{"nginx": "/ˈɛnʤɪnˈɛks/"}]
     )
+    lexicon_id: LexiconIds | None = Field(
+        None, description="a stored lexicon, or several, the first before the others; `lexicon` wins over them"
+    )
     code_blocks: Literal["read", "skip", "announce"] | None = Field(
         None, description="blocks of code in Markdown; default: the server's"
     )
@@ -146,6 +151,7 @@ class SpeechFields(Options):
 
     def speech_params(self, aliases: Aliases) -> tuple[SpeechParams, tuple[str, ...]]:
         """Return how to speak, with the aliases of voices resolved, and notices of voices that stand for others."""
+        lexicon = all_entries(self.lexicon_id, self.lexicon, aliases)
         aliases = aliases.of_model(self.model)
         voice, notices = resolve_voice(self.voice_name(aliases), aliases)
         style, notices_of_style = resolve_voice(self.style, aliases) if self.style else (None, ())
@@ -158,7 +164,7 @@ class SpeechFields(Options):
             energy=_or_default(self.energy, 0.0),
             emotion=self.emotion,
             language=self.language,
-            lexicon=self.lexicon or {},
+            lexicon=lexicon,
             voice_names=aliases.voices,
             voice_rates=self._voice_rates(aliases),
             model=None if self.model is None else find_checkpoint(self.model, aliases),
@@ -176,6 +182,12 @@ class SpeechFields(Options):
         """Return the rates of all aliases, and as "" that of the voice itself."""
         own = aliases.rates.get(self.voice_name(aliases).strip().lower())
         return dict(aliases.rates) if own is None else {**aliases.rates, "": own}
+
+
+def all_entries(ids: str | list[str] | None, lexicon: dict[str, str] | None, aliases: Aliases) -> dict[str, str]:
+    """Return the pronunciations of a request: its own over those of stored lexicons."""
+    names = [ids] if isinstance(ids, str) else ids or []
+    return {**aliases.stored_entries(names), **(lexicon or {})}
 
 
 def _or_default(value: float | None, default: float) -> float:
@@ -325,6 +337,7 @@ class PhonemizeBody(Options):
     text: str
     language: Name | None = Field(None, description="a code or the letter of a voice; default: American English")
     lexicon: Lexicon | None = Field(None, description="pronunciations of words: /IPA/ or other words")
+    lexicon_id: LexiconIds | None = Field(None, description="a stored lexicon, or several")
 
 
 class SsmlBody(Options):

@@ -12,6 +12,7 @@ from tutti.admission.ticket import Ticket
 from tutti.engine.checkpoint_folder import CheckpointFolder
 from tutti.engine.checkpoints import checkpoint_folders, choose_checkpoints
 from tutti.errors import QueueFull, ReplicaFull
+from tutti.lexicons import Lexicons, LexiconsOfCaller
 from tutti.model.choice import Choice
 from tutti.model.light.weights import NANO_PATH as NANO_WEIGHTS
 from tutti.model.light.weights import PATH as LIGHT_WEIGHTS
@@ -46,6 +47,7 @@ class Service:
     aliases: Aliases
     memory: AudioMemory
     models: Mapping[str, object]  # what each checkpoint's audio depends on
+    lexicons: Lexicons  # that callers have stored
     own_models: Mapping[str, CheckpointFolder]  # checkpoints with voices of their own
     # With threads of its own: encoding must not block the event loop, nor wait behind other work in threads.
     encoders: Encoders
@@ -62,6 +64,7 @@ class Service:
             Aliases(engine.checkpoints, voices, default_voice, engine.voices, settings.any_model).of_model(None),
             AudioMemory(settings.max_audio_mb * 1e6),
             {name: model_stamp(choice) for name, choice in choose_checkpoints(settings).items()},
+            Lexicons(settings.data / "lexicons"),
             checkpoint_folders(settings),
             Encoders(engine.first_audio),
         )
@@ -149,8 +152,9 @@ class Service:
         return self.aliases_of_caller(request.state.caller)
 
     def aliases_of_caller(self, caller: str) -> Aliases:
-        """Return the names of this server, and those of the private voices of a caller."""
-        return replace(self.aliases, known=self.aliases.known.seen_by(caller))
+        """Return the names of this server, and those of the private voices and lexicons of a caller."""
+        lexicons = LexiconsOfCaller(self.lexicons, caller)
+        return replace(self.aliases, known=self.aliases.known.seen_by(caller), lexicons=lexicons)
 
     def etag(self, request: SpeechRequest, caller: str) -> str:
         """Return the ETag of an answer; it changes with the model, and with every setting that changes the audio."""

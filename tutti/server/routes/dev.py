@@ -41,6 +41,7 @@ from tutti.server.schemas import (
     PhonemizeBody,
     SsmlBody,
     VoiceChoice,
+    all_entries,
     name_unused,
     voice_expression,
 )
@@ -96,7 +97,7 @@ def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
         pieces = caption_lines(stream, encoder, times)
         return streaming_response(service, request, stream, encoder, pieces, "application/x-ndjson", json_line)
 
-    @routes.post("/dev/phonemize", responses=error_responses())
+    @routes.post("/dev/phonemize", responses=error_responses(404))
     async def phonemize(request: Request, body: PhonemizeBody) -> JSONResponse:
         """The pronunciation of a text: Kokoro's symbols and their numbers, and the place of each word in the text."""
         with rename_param(input="text"):
@@ -104,7 +105,8 @@ def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
                 raise TooLarge(f"one request may phonemize {MAX_PHONEMIZED:,} characters", param="input")
             service.check_text(len(body.text), request.state.caller)
             code, detected = request_language(body.language, "a")
-            phonemizing = phonemize_all(service, body.text, AUTO if detected else code, body.lexicon)
+            lexicon = all_entries(body.lexicon_id, body.lexicon, service.aliases_of(request))
+            phonemizing = phonemize_all(service, body.text, AUTO if detected else code, lexicon)
             chunks = await cancel_on_disconnect(request.receive, phonemizing)
         # In a thread: there may be thousands of words.
         response = await asyncio.to_thread(phonemize_response, body.text, chunks)

@@ -5,9 +5,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
+from tutti.additions import Addition
 from tutti.admission.ticket import Delivery
 from tutti.audio import format_of_file
-from tutti.own_voices import Addition
 from tutti.server.aliases import MODELS, find_checkpoint
 from tutti.server.dialogue import DialogueBody
 from tutti.server.downloads import TIMES, Downloads, shown_name

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
 
+from tutti.additions import Access, Addition
 from tutti.errors import InvalidInput, NotYourVoice, UnknownVoice, did_you_mean
-from tutti.own_voices import Access, Addition
 from tutti.server.body_limit import refuse_compressed
 from tutti.server.client_key import connection_key
 from tutti.server.errors import NotJson, rename_param
@@ -139,10 +139,10 @@ async def read_form(request: Request) -> Form:
 
 
 def find_access(written: str | None, *, has_keys: bool) -> Access:
-    """Return who may use a voice: without another wish only its key, where there are keys."""
+    """Return who may use an addition: without another wish only its key, where there are keys."""
     access = written or ("private" if has_keys else "shared")
     if access == "private" and not has_keys:
-        raise InvalidInput("this server has no keys, so a voice cannot be private; send access=shared", param="access")
+        raise InvalidInput("this server has no keys, so nothing on it is private; send access=shared", param="access")
     if access not in get_args(Access):
         raise InvalidInput(f"access is private or shared, not {access[:40]!r}", param="access")
     return cast(Access, access)

@@ -44,14 +44,14 @@ def tts_routes(service: Service) -> APIRouter:
     routes = APIRouter(tags=["tts"], route_class=BodyRoute)
     testing = asyncio.Lock()
 
-    @routes.post("/tts", response_class=Response, responses={**AUDIO, **error_responses()})
+    @routes.post("/tts", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def tts(request: Request, body: TtsBody) -> Response:
         """Speak a text; one whole answer."""
         with rename_param(input="text"):
             response = await cached_response(service, request, body.speech_request(service.aliases_of(request)))
         return as_attachment(response, f"tts_output.{body.suffix}")
 
-    @routes.post("/tts/stream", response_class=Response, responses={**AUDIO, **error_responses()})
+    @routes.post("/tts/stream", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def tts_stream(request: Request, body: TtsBody) -> Response:
         """Speak a text; the audio is sent as it is made."""
         with rename_param(input="text"):
