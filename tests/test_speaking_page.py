@@ -11,7 +11,7 @@ from tutti.model.prosody import EMOTIONS, LIMITS
 from tutti.settings import Settings
 from tutti.text import chunks
 from tutti.text.marks import BREAKS_S
-from tutti.text.options import CODE_BLOCKS, NORMALIZATIONS
+from tutti.text.options import CODE_BLOCKS, DEFAULT_PAUSES, MAX_PAUSES, NORMALIZATIONS
 from tutti.text.ssml import ELEMENTS, SPOKEN, UNSPOKEN, is_ssml
 from tutti.text.ssml_values import PITCHES, RATES, VOLUMES
 from tutti.text.user_lexicon import UserLexicon, parse_entries
@@ -55,6 +55,12 @@ def test_the_table_of_emotions_is_that_of_the_code() -> None:
         for name, preset in EMOTIONS.items()
     }
     assert {name: tuple(map(float, values)) for name, *values in rows} == table
+
+
+def test_the_table_of_pauses_is_that_of_the_code() -> None:
+    rows = re.findall(r"\| `(\w+)` \| 0 to (\d+)[^|]* \| (\d+) \|", PAGE)
+    assert {name: int(most) for name, most, _ in rows} == MAX_PAUSES._asdict()
+    assert {name: int(default) for name, _, default in rows} == DEFAULT_PAUSES._asdict()
 
 
 @pytest.mark.parametrize("name", LIMITS)

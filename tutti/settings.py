@@ -72,6 +72,9 @@ class Settings(BaseModel):
     code_blocks: Literal["read", "skip", "announce"] = Field(
         default="announce", description="blocks of code in Markdown: read aloud, skipped, or announced"
     )
+    pauses: Names = Field(
+        default=(), description="milliseconds of silence: comma=100,sentence=200,paragraph=350,chapter=1500"
+    )
     g2p_url: str | None = Field(default=None, description="URL of a G2P service; none = built in")
     g2p_timeout_s: float = Field(default=5.0, gt=0, le=600, description="timeout of a request to the G2P service")
 

@@ -56,6 +56,7 @@ class SpeechParams:
     code_blocks: str | None = None  # read, skip or announce; default: the engine's
     normalization: Mapping[str, bool] = field(default_factory=dict)  # switches of tutti.text.options, all on by default
     with_words: bool = True  # whether the words and their times are wanted, too
+    pauses: Mapping[str, float] = field(default_factory=dict)  # milliseconds by tutti.text.options.Pauses
 
 
 class Prosody(NamedTuple):
@@ -77,6 +78,7 @@ class Inflection(NamedTuple):
     energy: float = 0.0  # decibels of effort
     volume: float = 1.0  # times the loudness
     voiced: float = 1.0  # 0: whispered, without the pitch
+    pause: float = 0.0  # frames of silence after it
 
 
 NO_INFLECTION = Inflection()
@@ -92,13 +94,18 @@ class Utterance:
     seed: int | None = None  # for models that draw numbers; Kokoro as released draws none, so every seed sounds alike
     prosody: Prosody = NO_CHANGE  # applied between the stages
     pcm_volume: float | None = None  # samples as 16-bit integers at this volume; none: float
-    inflection: NDArray[np.float32] | None = None  # [n + 2, 5] of each token, between the stages; none: no change
+    inflection: NDArray[np.float32] | None = None  # [n + 2, 6] of each token, between the stages; none: no change
 
     @property
     def tokens_at_speed_1(self) -> float:
         """As many tokens as would take as long at speed 1."""
         n_tokens = len(self.tokens) if self.inflection is None else float((1 / self.inflection[:, 0]).sum())
         return n_tokens / self.speed
+
+    @property
+    def pause_frames(self) -> int:
+        """Frames of silence inside it that are asked for."""
+        return 0 if self.inflection is None else int(self.inflection[:, Inflection._fields.index("pause")].sum())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For the way to a worker's process: with its arrays as bytes, which are pickled faster."""

@@ -17,7 +17,13 @@ from tutti.speech import LAG_FRAMES, NO_INFLECTION, SAMPLES_PER_FRAME, Frames, I
 
 N_TOKENS = 20
 INFLECTIONS = st.sampled_from(list(EMPHASES.values())) | st.builds(
-    Inflection, st.floats(0.25, 4), st.floats(-12, 12), st.floats(-1, 1), st.floats(0, 4), st.sampled_from([0.0, 1.0])
+    Inflection,
+    st.floats(0.25, 4),
+    st.floats(-12, 12),
+    st.floats(-1, 1),
+    st.floats(0, 4),
+    st.sampled_from([0.0, 1.0]),
+    pause=st.just(0.0),
 )
 
 
@@ -111,6 +117,23 @@ def test_volume_is_a_factor_of_the_samples_with_smooth_edges() -> None:
     assert np.abs(np.diff(samples)).max() < 1e-3
 
 
+@given(LENGTHS, st.integers(4, 40), st.integers(1, N_TOKENS - 2))
+def test_a_pause_is_silence_after_a_token_and_changes_nothing_else(durations: list[int], n: int, token: int) -> None:
+    row = frames(durations)
+    longer = inflect(row, of_tokens(token, token + 1, Inflection(pause=n)))
+    assert longer.durations.tolist() == [*durations[:token], durations[token] + n, *durations[token + 1 :]]
+    end = int(row.durations[: token + 1].sum())
+    for curve, before in ((longer.f0, row.f0), (longer.energy, row.energy), (longer.features.T, row.features.T)):
+        at = end * len(before) // row.n_frames
+        assert (curve[:at] == before[:at]).all()
+        assert (curve[len(curve) - len(before) + at :] == before[at:]).all()
+    samples = finish_samples(longer, np.ones(longer.n_frames * SAMPLES_PER_FRAME, np.float32))
+    heard = (end - LAG_FRAMES) * SAMPLES_PER_FRAME, (end + n - LAG_FRAMES) * SAMPLES_PER_FRAME
+    assert not samples[heard[0] + SAMPLES_PER_FRAME : heard[1] - SAMPLES_PER_FRAME].any()
+    assert (samples[: heard[0]] == 1).all()
+    assert (samples[heard[1] :] == 1).all()
+
+
 def test_spans_of_a_row_have_its_volume() -> None:
     row = inflect(frames([4] * N_TOKENS), of_tokens(5, 15, Inflection(volume=0.5)))
     ones = np.ones(row.n_frames * SAMPLES_PER_FRAME, np.float32)
@@ -150,7 +173,7 @@ def test_a_row_travels_with_its_inflection() -> None:
     assert row.tokens_at_speed_1 == 8
 
 
-@pytest.mark.parametrize("inflection", [np.ones((3, 5), np.float32), np.full((6, 5), np.nan, np.float32)])
+@pytest.mark.parametrize("inflection", [np.ones((3, 6), np.float32), np.full((6, 6), np.nan, np.float32)])
 def test_a_wrong_inflection_is_refused(inflection: np.ndarray) -> None:
-    with pytest.raises(InvalidInput, match="five finite numbers"):
+    with pytest.raises(InvalidInput, match="six finite numbers"):
         check_utterances([Utterance(np.arange(6), np.zeros(256, np.float32), inflection=inflection)])

@@ -215,3 +215,21 @@ def test_each_word_has_its_voice_where_tags_are_allowed(tones: RunningServer) ->
     assert "voice" not in words(tones, text, voice_aliases=SLOW)[0]
     ssml = '<speak>Deep <voice name="af_sky">water</voice> runs.</speak>'
     assert [row["voice"] for row in words(tones, ssml, allow_voice_tags=True)] == ["af_heart", "af_sky", "af_heart"]
+
+
+def test_pauses_by_rule_are_those_of_the_request(tones: RunningServer) -> None:
+    text = "Deep water, runs. Under.\n\nAn old bridge."
+    plain = seconds(tones, input=text)
+    assert seconds(tones, input=text, pauses={"sentence": 1000}) == pytest.approx(plain + 1, abs=0.1)
+    assert seconds(tones, input=text, pauses={"paragraph": 1350}) == pytest.approx(plain + 1)
+    items = "- deep\n- water"  # a comma is spoken between them
+    longer = seconds(tones, input=items, pauses={"comma": 400, "sentence": None})
+    assert longer == pytest.approx(seconds(tones, input=items) + 0.4)
+
+
+def test_a_wrong_pause_is_named_and_chapters_are_for_books(tones: RunningServer) -> None:
+    body = {"input": "Deep.", "voice": "af_bella"}
+    response = tones.post("/v1/audio/speech", {**body, "pauses": {"comma": 1001}})
+    assert_error(response, 400, "invalid_input", param="pauses.comma")
+    response = tones.post("/v1/audio/speech", {**body, "pauses": {"chapter": 100}})
+    assert (response.status_code, response.headers["x-ignored"]) == (200, "pauses.chapter")

@@ -17,7 +17,6 @@ from tutti.text.chunk import Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunc
 from tutti.text.chunker import (
     EARLY_SYMBOLS,
     ENOUGH_SYMBOLS,
-    PARAGRAPH_PAUSE_S,
     SLOW,
     TARGET_SYMBOLS,
     TINY_SYMBOLS,
@@ -320,7 +319,7 @@ def test_a_text_becomes_chunks_with_pauses_sources_and_dropped_symbols() -> None
     text = "It cost **$5**. 😀\n\nNew [pause:1.5s] end"
     result = list(chunks(text, "en-us", pronounce))
     assert [(chunk.phonemes, chunk.pause_s, chunk.dropped) for chunk in result] == [
-        ("It cost five dollars.", PARAGRAPH_PAUSE_S, ("😀",)),
+        ("It cost five dollars.", 0.35, ("😀",)),
         ("New", 1.5, ()),
         ("end", 0.0, ()),
     ]

@@ -8,11 +8,11 @@ from itertools import islice
 from tutti.audiobook.book import Chapter, check_number
 from tutti.errors import InvalidInput
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
 from tutti.text.code_blocks import update_code_mark
 from tutti.text.marks import parse_marks, pause_marks, update_marks, voices_named
-from tutti.text.split import sentences
+from tutti.text.options import DEFAULT_PAUSES, Pauses
+from tutti.text.split import pause_after, sentences
 from tutti.text.ssml import is_ssml, ssml_to_marks
 from tutti.voices import parse_blend, resolve_aliases
 
@@ -22,7 +22,6 @@ WINDOW = 20_000  # characters of an endless paragraph that are split into senten
 MAX_PASSAGE_PAUSE_S = 60.0  # of written pauses, after which a passage ends; more takes more memory
 MAX_SSML_PAUSE_S = 600.0  # of a chapter in SSML, which is one passage
 MAX_PASSAGES = 100_000  # of a book; the longest has about half as many, unless its pauses cut it into more
-CHAPTER_PAUSE_S = 1.5  # silence between chapters
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Passage:
         return self.marks + chapters[self.chapter].text[self.start : self.end]
 
 
-def passages(chapters: Sequence[Chapter]) -> Iterator[Passage]:
+def passages(chapters: Sequence[Chapter], pauses: Pauses = DEFAULT_PAUSES) -> Iterator[Passage]:
     """Every passage of a book in order; together they are the whole text except white space between them.
 
     Raise InvalidInput after MAX_PASSAGES.
@@ -52,7 +51,8 @@ def passages(chapters: Sequence[Chapter]) -> Iterator[Passage]:
         n_passages += len(cuts)
         check_number(n_passages, MAX_PASSAGES, "passages")
         for i, (start, end, paragraph_end) in enumerate(cuts):
-            pause_s = CHAPTER_PAUSE_S if i == len(cuts) - 1 else PARAGRAPH_PAUSE_S if paragraph_end else 0.0
+            pause_s = pause_after(chapter.text[start:end], pauses, paragraph_end=paragraph_end)
+            pause_s = pauses.chapter / 1000 if i == len(cuts) - 1 else pause_s
             yield Passage(n, start, end, "".join(marks.values()), pause_s)
             update_code_mark(marks, chapter.text[start:end])
             update_marks(marks, chapter.text[start:end])

@@ -34,10 +34,11 @@ class RowFields(BaseModel):
     model: str | None = None
     code_blocks: str | None = None
     normalization: dict[str, bool] | None = None
+    pauses: dict[str, float] | None = None
 
 
 COLUMNS = tuple(RowFields.model_fields)
-OBJECTS = ("lexicon", "normalization")  # JSON in a cell of CSV or Parquet
+OBJECTS = ("lexicon", "normalization", "pauses")  # JSON in a cell of CSV or Parquet
 
 
 @dataclass(frozen=True, slots=True)

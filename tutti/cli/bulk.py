@@ -70,13 +70,15 @@ def bulk(
     from tutti.engine.checkpoints import open_voices
     from tutti.engine.request import check_params
     from tutti.files import write_error
+    from tutti.text.options import parse_pauses
 
     check_pyarrow()
     settings, params = means.speaking(manner)
     if devices is not None and ray is None:
         raise InvalidInput("--devices is for --ray; without it every CUDA device of this machine is used")
     find_format(format).rate(sample_rate)
-    params = replace(params, pcm_volume=1.0, with_words=words, code_blocks=settings.code_blocks)
+    pauses = parse_pauses(settings.pauses)
+    params = replace(params, pcm_volume=1.0, with_words=words, code_blocks=settings.code_blocks, pauses=pauses)
     check_params(params, open_voices(settings).of_model(params.model))
     sha256 = digest(table)
     check_table(table, other_columns)

@@ -46,6 +46,10 @@ class Manner:
         typer.Option(help="Blocks of code in Markdown; default: announce."),
     ] = None
 
+    pauses: Annotated[
+        str | None, typer.Option(help="Milliseconds of silence: sentence=200,paragraph=500; also comma, chapter.")
+    ] = None
+
     def params(self, settings: Settings) -> "SpeechParams":
         """The parameters of speech; the voice is that of the settings, which know its default."""
         from tutti.speech import SpeechParams
@@ -91,7 +95,7 @@ class Means(OneModel):
 
     def speaking(self, manner: Manner) -> tuple[Settings, "SpeechParams"]:
         """The settings with these options and those of the manner that are settings too, and how it is spoken."""
-        settings = self.settings(voice=manner.voice, code_blocks=manner.code_blocks)
+        settings = self.settings(voice=manner.voice, code_blocks=manner.code_blocks, pauses=manner.pauses)
         return settings, manner.params(settings)
 
 

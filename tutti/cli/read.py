@@ -49,7 +49,7 @@ def read(
     from tutti.audiobook.narrate import language_warning, narrate
     from tutti.audiobook.passages import check_chapter_marks, passages
     from tutti.captions import caption_format
-    from tutti.engine.build import open_engine
+    from tutti.engine.build import open_engine, text_options
     from tutti.engine.checkpoints import audio_fingerprint, open_voices
     from tutti.engine.request import check_params
 
@@ -68,7 +68,7 @@ def read(
         speakers = read_cast(cast, voices)
         params, parsed = speakers.params(params), with_cast(parsed, speakers.names)
     check_chapter_marks(parsed.chapters, params.voice_names, voices)
-    plan = list(passages(parsed.chapters))
+    plan = list(passages(parsed.chapters, text_options(settings).pauses))
     used = voice_hashes(params, parsed.chapters, voices)
     identity = fingerprint(params, parsed.chapters, plan, audio_fingerprint(settings), used)
     journal_path = path.with_name(f"{path.name}.reading")

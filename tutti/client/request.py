@@ -27,6 +27,7 @@ class SpeechOptions(TypedDict, total=False):
     lexicon: dict[str, str]
     code_blocks: str
     normalization_options: dict[str, bool]
+    pauses: dict[str, float]
     style: str
     sample_rate: int
     seed: int

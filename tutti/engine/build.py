@@ -50,6 +50,7 @@ from tutti.text.chunk import DEFAULT_PACE
 from tutti.text.chunker import ENOUGH_SYMBOLS, ChunkSizes
 from tutti.text.frontend import G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
+from tutti.text.options import TextOptions, find_pauses, parse_pauses
 from tutti.text.user_lexicon import LexiconFile
 from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, Store, show_progress, sources
@@ -214,8 +215,13 @@ def assemble(
     return Engine(
         batchers, voices, frontend, stats,
         checkpoints=tuple(choices), pacing=pacing, policies=policies,
-        text_defaults=TextDefaults(lexicon, settings.code_blocks, missing),
+        text_defaults=TextDefaults(lexicon, text_options(settings), missing),
     )  # fmt: skip
+
+
+def text_options(settings: "Settings") -> TextOptions:
+    """How texts are read where a request says nothing."""
+    return TextOptions(settings.code_blocks, pauses=find_pauses(parse_pauses(settings.pauses)))
 
 
 def prior_costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, CostModel]:

@@ -263,7 +263,11 @@ def audio_fingerprint(settings: "Settings") -> Mapping[str, object]:
     except OSError as exc:
         raise InvalidInput(f"cannot read {settings.lexicon}: {exc.strerror}", param="lexicon") from exc
     models = {name: _model(choice) for name, choice in choose_checkpoints(settings).items()}
-    later = used_values({"code_blocks": settings.code_blocks}, {"code_blocks": TextOptions().code_blocks}, ())
+    later = used_values(
+        {"code_blocks": settings.code_blocks, "pauses": settings.pauses},
+        {"code_blocks": TextOptions().code_blocks, "pauses": ()},
+        (),
+    )
     return {"models": models, "g2p": settings.g2p_url, "lexicon": lexicon, **later}
 
 

@@ -35,7 +35,7 @@ from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
 from tutti.text.g2p_messages import OpenText
 from tutti.text.language import find_language, request_language
-from tutti.text.options import CodeBlocks, TextOptions
+from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices
 from tutti.worker.base import Worker
@@ -50,7 +50,7 @@ class TextDefaults:
     """How the operator wants texts to be read, where a request says nothing."""
 
     lexicon: Callable[[], UserLexicon] | None = None  # returns the present pronunciations
-    code_blocks: CodeBlocks = "announce"
+    options: TextOptions = DEFAULT_OPTIONS
     missing_symbols: Mapping[str, frozenset[str]] = field(default_factory=dict)  # that a checkpoint does not have
 
 
@@ -211,7 +211,7 @@ class Engine:
 
     def _check(self, request: StreamRequest) -> CheckedRequest:
         voices = self.voices.seen_by(request.ticket.caller).of_model(request.params.model)
-        return check_request(request, self.checkpoints, voices, self._text_defaults.code_blocks)
+        return check_request(request, self.checkpoints, voices, self._text_defaults.options)
 
     async def _open_counted(self, scope: ExitStack, checked: CheckedRequest) -> tuple[Stream, Start]:
         """Open a stream at the worker with the least work; it counts from its first step until `counted` is closed."""
@@ -255,7 +255,7 @@ class Engine:
     ) -> AsyncGenerator[Chunk]:
         """The text in phonemes, chunk by chunk."""
         code, detect_language = request_language(language, DEFAULT_LANGUAGE)
-        options = TextOptions(self._text_defaults.code_blocks, detect_language)
+        options = self._text_defaults.options._replace(detect_language=detect_language)
         words = await self._lexicon(lexicon or {})
         async for chunk in self.frontend.chunks(OpenText(text, code, words, options=options)):
             yield chunk

@@ -13,7 +13,7 @@ from tutti.speech import Prosody, SpeechParams
 from tutti.text.incremental import Text
 from tutti.text.language import request_language
 from tutti.text.marks import MAX_VOICE_MARK, MAX_VOICES, voices_named
-from tutti.text.options import CodeBlocks, TextOptions, find_code_blocks, normalization
+from tutti.text.options import DEFAULT_OPTIONS, TextOptions, find_code_blocks, find_pauses, normalization
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices, resolve_aliases
 
@@ -48,7 +48,7 @@ class CheckedRequest:
 
 
 def check_request(
-    request: StreamRequest, checkpoints: Sequence[str], voices: Voices, code_blocks: CodeBlocks
+    request: StreamRequest, checkpoints: Sequence[str], voices: Voices, defaults: TextOptions
 ) -> CheckedRequest:
     """Raise InvalidInput for the first invalid field. `checkpoints`: the first is the default.
 
@@ -57,7 +57,7 @@ def check_request(
     text, params = request.text, request.params
     if isinstance(text, str) and len(text) > MAX_TEXT:
         raise InvalidInput(f"the text has {len(text)} characters; the limit is {MAX_TEXT}", param="input")
-    language, options = check_params(params, voices, code_blocks)
+    language, options = check_params(params, voices, defaults)
     checkpoint = checkpoints[0] if params.model is None else params.model
     if checkpoint not in checkpoints:
         raise InvalidInput(f"unknown model {checkpoint!r}; available: {', '.join(checkpoints)}", param="model")
@@ -65,11 +65,11 @@ def check_request(
 
 
 def check_params(
-    params: SpeechParams, voices: Voices, code_blocks: CodeBlocks = "announce"
+    params: SpeechParams, voices: Voices, defaults: TextOptions = DEFAULT_OPTIONS
 ) -> tuple[str | None, TextOptions]:
     """Raise InvalidInput for the first invalid field; return the language, none for the voice's own, and the options.
 
-    `code_blocks`: how code is read unless the parameters say so.
+    `defaults`: how code is read and how long pauses are, unless the parameters say so.
     """
     for voice in (params.voice, params.style):
         if voice is not None:
@@ -80,12 +80,13 @@ def check_params(
         find_emotion(params.emotion)
     language, detect_language = request_language(params.language, DEFAULT_LANGUAGE)
     options = TextOptions(
-        find_code_blocks(params.code_blocks) if params.code_blocks else code_blocks,
+        find_code_blocks(params.code_blocks) if params.code_blocks else defaults.code_blocks,
         detect_language,
         normalization(params.normalization),
         params.voice_names,
         params.voice_rates,
         params.with_words,
+        pauses=find_pauses(params.pauses, defaults.pauses),
     )
     return None if params.language is None or detect_language else language, options
 

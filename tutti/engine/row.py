@@ -92,7 +92,7 @@ class Row:
 
     @property
     def estimated_frames(self) -> int:
-        return round(FRAMES_PER_TOKEN * self.utterance.tokens_at_speed_1)
+        return round(FRAMES_PER_TOKEN * self.utterance.tokens_at_speed_1) + self.utterance.pause_frames
 
     @property
     def first_audio_frames(self) -> int:

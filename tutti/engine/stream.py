@@ -172,7 +172,7 @@ class Stream:
         template = OpenText(
             "", self.language, self.lexicon, whole_text, pace, self.checked.options, symbol_s, self.ticket.caller
         )
-        async with aclosing(segments(self.text, MAX_TEXT, self.checked.request.pause_s)) as texts:
+        async with aclosing(self._segments()) as texts:
             async for segment in texts:
                 if not isinstance(self.text, str):
                     self.playback.text_arrived(time.monotonic())
@@ -183,6 +183,10 @@ class Stream:
                 async with aclosing(_timed(chunks, self.trace, start)) as timed:
                     async for chunk, g2p_s in timed:
                         yield segment, self._naming_missing(chunk), g2p_s
+
+    def _segments(self) -> AsyncGenerator[Segment]:
+        checked = self.checked
+        return segments(self.text, MAX_TEXT, checked.request.pause_s, checked.options.pauses)
 
     def _naming_missing(self, chunk: Chunk) -> Chunk:
         """The chunk with the symbols that its checkpoint cannot speak, and makes a pause of, among those dropped."""
@@ -207,7 +211,7 @@ class Stream:
             params.seed,
             combine(combine(prosody, Prosody(pitch=style.pitch)), emotion.prosody),
             None if params.pcm_volume is None else params.pcm_volume * style.volume,
-            token_inflection(chunk, speed),
+            token_inflection(chunk, speed, self.checked.options.pauses.comma),
         )
         is_first = index < self.pacing.first_chunks
         checkpoint, delivery = self.checked.checkpoint, self.ticket.delivery

@@ -25,9 +25,9 @@ EMPHASES = {
 Curve = NDArray[np.float32]
 
 
-def inflect(frames: Frames, inflection: NDArray[np.float32]) -> Frames:  # [n + 2, 5], the fields of Inflection
+def inflect(frames: Frames, inflection: NDArray[np.float32]) -> Frames:  # [n + 2, 6], the fields of Inflection
     """The row with these changes of its tokens."""
-    rate, pitch, energy, volume, voiced = inflection.T
+    rate, pitch, energy, volume, voiced, pause = inflection.T
     durations = paced(frames.durations, rate)
     place = _places(frames.durations, durations)
     f0 = _pitch_at(frames.f0, place)
@@ -40,7 +40,23 @@ def inflect(frames: Frames, inflection: NDArray[np.float32]) -> Frames:  # [n + 
     tokens = np.repeat(np.cumsum(frames.durations) - 1, durations)  # of each frame the last old one of its token
     gain = None if (volume == 1).all() else _curve(volume, durations)
     features = np.ascontiguousarray(frames.features[:, tokens])
-    return Frames(durations, features, f0, louder.astype(np.float32), frames.style, frames.pcm_volume, gain)
+    row = Frames(durations, features, f0, louder.astype(np.float32), frames.style, frames.pcm_volume, gain)
+    return _with_pauses(row, pause.astype(np.int64)) if pause.any() else row
+
+
+def _with_pauses(row: Frames, pauses: NDArray[np.int64]) -> Frames:  # [n] frames of silence after each token
+    """The row with more frames of the last sound of these tokens, without pitch and inaudible."""
+    last = np.repeat(np.cumsum(row.durations) - 1, pauses)
+    order = np.sort(np.concatenate([np.arange(row.n_frames), last]))  # of each frame the one that it is made from
+    is_new = np.diff(order, prepend=-1) == 0
+    f0, energy = row.f0.reshape(-1, 2)[order], row.energy.reshape(-1, 2)[order]
+    f0[is_new], energy[is_new] = 0.0, energy[is_new, 1:]
+    heard = np.repeat(np.append(is_new[LAG_FRAMES:], [False] * LAG_FRAMES), 2)
+    silent = heard & np.append(False, heard[:-1]) & np.append(heard[1:], False)  # the edges fade
+    gain = np.ones_like(row.f0) if row.gain is None else row.gain
+    gain = np.where(silent, np.float32(0), gain.reshape(-1, 2)[order].ravel())
+    features = np.ascontiguousarray(row.features[:, order])
+    return Frames(row.durations + pauses, features, f0.ravel(), energy.ravel(), row.style, row.pcm_volume, gain)
 
 
 def paced(durations: NDArray[np.int64], rate: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -35,7 +35,7 @@ def check_utterances(rows: Sequence[Utterance]) -> None:
         if row.inflection is not None and (
             row.inflection.shape != (n + 2, len(Inflection._fields)) or not np.isfinite(row.inflection).all()
         ):
-            raise InvalidInput("an inflection is five finite numbers for each token", param="input")
+            raise InvalidInput("an inflection is six finite numbers for each token", param="input")
 
 
 def check_speed(speed: float) -> None:

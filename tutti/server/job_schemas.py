@@ -10,7 +10,13 @@ from tutti.audio.tagged import CONTAINERS
 from tutti.audiobook.cast import MAX_SPEAKERS
 from tutti.audiobook.jobs import AudiobookJob, JobState
 from tutti.audiobook.jobs.job import ENDED, RunningJob
-from tutti.server.schemas import Name, SpeechFields, at_most
+from tutti.server.schemas import Name, PauseFields, SpeechFields, at_most
+
+
+class BookPauses(PauseFields):
+    """Silence of some lengths, also between chapters."""
+
+    chapter: float | None = Field(None, description="up to 10000; default: 1500")
 
 
 class JobBody(SpeechFields):
@@ -33,6 +39,9 @@ class JobBody(SpeechFields):
         None,
         description="which voice, or {voice, rate}, speaks the turns (`Anna: …`) and quotes of whom",
         examples=[{"Anna": "af_heart"}],
+    )
+    pauses: BookPauses | None = Field(
+        None, description="beside what the voice pauses by itself", examples=[{"paragraph": 500, "chapter": 2000}]
     )
     encoding: Name | None = Field(None, description="of a text that is not UTF-8", examples=["latin-1"])
 

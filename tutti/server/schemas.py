@@ -98,6 +98,19 @@ def voice_expression(voice: VoiceChoice | None) -> str | None:
     return "+".join(voice) if isinstance(voice, list) else voice
 
 
+class PauseFields(Options):
+    """Silence of some lengths."""
+
+    comma: float | None = Field(None, description="milliseconds after , ; : and dashes, up to 1000; default: 0")
+    sentence: float | None = Field(None, description="up to 10000; default: 0")
+    paragraph: float | None = Field(None, description="up to 10000; default: 350")
+
+    def lengths_ms(self) -> dict[str, float]:
+        """Return those that are set."""
+        lengths = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return {name: length_ms for name, length_ms in lengths if length_ms is not None}
+
+
 class SpeechFields(Options):
     """The options that every body has."""
 
@@ -128,6 +141,9 @@ class SpeechFields(Options):
         None,
         description=f"switches, on but for emoji_normalization: {' '.join(NORMALIZATIONS)}",
         examples=[{"normalize": True}],
+    )
+    pauses: PauseFields | None = Field(
+        None, description="beside what the voice pauses by itself", examples=[{"sentence": 300, "paragraph": 700}]
     )
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
     volume_multiplier: float | None = Field(None, ge=0, le=4)
@@ -170,6 +186,7 @@ class SpeechFields(Options):
             model=None if self.model is None else find_checkpoint(self.model, aliases),
             seed=self.seed,
             code_blocks=self.code_blocks,
+            pauses=self.pauses.lengths_ms() if self.pauses else {},
             normalization={
                 name: value
                 for name, value in (self.normalization_options or {}).items()

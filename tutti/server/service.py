@@ -161,7 +161,7 @@ class Service:
         settings = self.settings
         lexicon = file_stamp(settings.lexicon) if settings.lexicon else None
         model = self.models.get(request.params.model or self.aliases.checkpoints[0])
-        sound = (model, settings.g2p_url, settings.code_blocks, lexicon)
+        sound = (model, settings.g2p_url, settings.code_blocks, lexicon, settings.pauses)
         own_voices = self.aliases_of_caller(caller).known.of_model(request.params.model).hashes(request.voices_named())
         return request.etag((*sound, own_voices) if own_voices else sound)
 

@@ -47,13 +47,12 @@ def _sentences(
 ) -> Iterator[tuple[Pronunciation, float]]:
     """Yield the pronounced sentences, each with the pause after it in seconds."""
     from tutti.text import ssml
-    from tutti.text.chunker import PARAGRAPH_PAUSE_S
     from tutti.text.clean import clean
     from tutti.text.code_blocks import SKIP_NOTICE, has_block
     from tutti.text.incremental import split_text
     from tutti.text.marks import parse_marks
     from tutti.text.sentence_reader import SentenceReader
-    from tutti.text.split import AlignedSentence, ends_paragraph, is_silent, sentences
+    from tutti.text.split import AlignedSentence, is_silent, pause_after, sentences
     from tutti.text.tags import tag_notices
 
     reader = SentenceReader(code, pronounce, user_lexicon, options)
@@ -89,12 +88,13 @@ def _sentences(
             silent = user_lexicon is None and is_silent(styled.aligned.text)  # a lexicon may speak any sign
             for sentence in () if silent else sentences(styled.aligned):
                 if previous:
-                    yield reader.read(previous, styled), PARAGRAPH_PAUSE_S if previous.paragraph_end else 0.0
+                    pause_s = pause_after(previous.aligned.text, options.pauses, paragraph_end=previous.paragraph_end)
+                    yield reader.read(previous, styled), pause_s
                 previous = sentence
             pause_s = styled.pause_s
             more_follows = segment.has_more or styled is not styled_texts[-1]
-            if not pause_s and more_follows and ends_paragraph(styled.aligned):
-                pause_s = PARAGRAPH_PAUSE_S
+            if not pause_s and more_follows:
+                pause_s = pause_after(styled.aligned.text, options.pauses)
             yield reader.read(previous, styled) if previous else Pronunciation(()), pause_s
 
 

@@ -7,7 +7,6 @@ from math import ceil
 from tutti.speech import MAX_PHONEMES
 from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunciation, mean_rate
 
-PARAGRAPH_PAUSE_S = 0.35  # silence between paragraphs
 TINY_SYMBOLS = 25  # about 2 s of audio: a first chunk below this would be over before the next is ready
 ENOUGH_SYMBOLS = 100  # a later chunk that has reached this takes no further sentence
 TARGET_SYMBOLS = 250  # upper limit of a chunk; larger sounds smoother, and makes others wait longer for the device

@@ -10,11 +10,11 @@ from itertools import pairwise
 from tutti.errors import InvalidInput
 from tutti.tasks import cancel_all
 from tutti.text import latex
-from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
 from tutti.text.code_blocks import open_block, update_code_mark
 from tutti.text.marks import MAX_MARK, check_marks, update_marks
-from tutti.text.split import MAX_SENTENCE, MAX_WORD, is_silent, sentences
+from tutti.text.options import DEFAULT_PAUSES, Pauses
+from tutti.text.split import MAX_SENTENCE, MAX_WORD, is_silent, pause_after, sentences
 from tutti.text.ssml import is_ssml
 
 Delta = str | None  # a piece of text; None flushes: speak everything so far
@@ -55,9 +55,10 @@ class Segmenter:
     the very first clause earlier. A flush releases everything; `pause_s` without a delta, all complete words.
     """
 
-    def __init__(self, pause_s: float | None = None) -> None:
+    def __init__(self, pause_s: float | None = None, pauses: Pauses = DEFAULT_PAUSES) -> None:
         self.n_characters = 0
         self._pause_s = pause_s
+        self._pauses = pauses
         self._buffer = ""
         self._scanned = 0  # up to here every word end was scanned
         self._scan_from = 0  # a scan of a shorter buffer would fail
@@ -112,7 +113,7 @@ class Segmenter:
         at = self.n_characters - len(self._buffer) - len(text)
         segment = Segment(text, at, self._next_pause_s if text.strip() else 0.0, "".join(self._marks.values()))
         if text.strip():
-            self._next_pause_s = PARAGRAPH_PAUSE_S if _PARAGRAPH_END.search(text) else 0.0
+            self._next_pause_s = pause_after(text, self._pauses)
         update_code_mark(self._marks, text)
         update_marks(self._marks, text)
         self._scanned = self._scan_from = 0
@@ -185,12 +186,14 @@ def _window_end(text: str) -> int:
     return end or _complete_words(text, ignore_marks=True) or len(text)
 
 
-async def segments(text: Text, max_characters: int, pause_s: float | None = None) -> AsyncGenerator[Segment]:
+async def segments(
+    text: Text, max_characters: int, pause_s: float | None = None, pauses: Pauses = DEFAULT_PAUSES
+) -> AsyncGenerator[Segment]:
     """Yield the text in segments, each as soon as it can be spoken; a complete text is one segment."""
     if isinstance(text, str):
         yield Segment(text)
         return
-    segmenter = Segmenter(pause_s)
+    segmenter = Segmenter(pause_s, pauses)
     using = asyncio.Lock()  # of the segmenter
     arrived = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tutti.text.aligned_text import AlignedText
 from tutti.text.markdown import HARD_BREAK
+from tutti.text.options import Pauses
 
 MAX_SENTENCE = 1000  # characters; longer ones are cut at clauses
 MAX_WORD = 64  # characters; a blank is put into longer ones
@@ -33,10 +34,15 @@ def sentences(aligned: AlignedText) -> Iterator[AlignedSentence]:
         yield AlignedSentence(previous)
 
 
-def ends_paragraph(aligned: AlignedText) -> bool:
-    """Tell whether the text ends with a blank line."""
-    text = aligned.text
-    return text[len(text.rstrip()) :].count("\n") > 1
+def pause_after(text: str, pauses: Pauses, *, paragraph_end: bool = False) -> float:
+    """Return the seconds of silence after a text that is followed by more: as it ends a paragraph, a sentence or none.
+
+    A blank line at its end ends a paragraph, too.
+    """
+    ended = text.rstrip()
+    if paragraph_end or text[len(ended) :].count("\n") > 1:
+        return pauses.paragraph / 1000
+    return pauses.sentence / 1000 if _ENDED.search(ended[-TAIL:]) else 0.0
 
 
 def is_silent(text: str) -> bool:
@@ -47,6 +53,7 @@ def is_silent(text: str) -> bool:
     return len(text) > LONG and _SILENT.fullmatch(text) is not None and not _PARAGRAPH_END.search(text)
 
 
+TAIL = 20  # characters of a text that show whether a sentence ends with it
 LONG = 1000  # characters without a word that are passed over; larger reads more of them sentence by sentence
 _SILENT = re.compile(r"[\s.,;:!?…—|\"“”()*_-]*+")
 _PARAGRAPH_END = re.compile(r"\n(?:[ \t]*+\n)++")
@@ -56,6 +63,7 @@ _CLOSERS = r"""["'”’)\]»」』】）]*+"""
 _FULL_STOP = re.compile(
     rf"(?P<stop>[.!?…‽]++){_CLOSERS}(?:\[\d{{1,3}}\])*+(?=\s|$)|(?P<wide>[。！？｡।॥]++){_CLOSERS}(?![とのっ])"
 )
+_ENDED = re.compile(rf"[.!?…‽。！？｡।॥]{_CLOSERS}$")
 _LAST_WORD = re.compile(r"[^\s\"'“”()\[\]—/]+$")
 _NEXT_WORD = re.compile(r"\s*+[\"'“‘(\[¿¡«]*+((?:[^\W_]|['’])*+)")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,4}|[^\W\d_]")  # without its last dot: an initial, U.S, e.g, Ph.D

@@ -20,6 +20,7 @@ from tutti.errors import Draining, InvalidInput, TuttiError
 from tutti.process.link import ChildEnd
 from tutti.process.supervisor import ChildLost, Supervisor
 from tutti.tasks import wait_for_all
+from tutti.text.options import DEFAULT_PAUSES, Pauses
 
 TIMEOUT_S = 120.0  # for one book; a long novel takes a second
 MAX_MEMORY = 2 << 30  # bytes of data of the process
@@ -38,6 +39,7 @@ class BookFile:
     voice_names: Mapping[str, str]  # that marks in it may use
     voices: Collection[str]  # and those that they may stand for
     cast: Sequence[str] = ()  # names of speakers
+    pauses: Pauses = DEFAULT_PAUSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ def _read(file: BookFile, whole: bool) -> Answer:
         with file.path.open("rb") as source:
             book = with_cast(read_book(source, file.name, file.encoding), file.cast)
         pause_s = check_chapter_marks(book.chapters, file.voice_names, file.voices)
-        parsed = ParsedBook(book, tuple(passages(book.chapters)), pause_s)
+        parsed = ParsedBook(book, tuple(passages(book.chapters, file.pauses)), pause_s)
         return pickle.dumps(parsed, pickle.HIGHEST_PROTOCOL) if whole else summary(parsed)
     except TuttiError as exc:
         return exc

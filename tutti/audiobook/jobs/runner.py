@@ -27,6 +27,7 @@ from tutti.captions import CaptionFormat
 from tutti.errors import StorageFull
 from tutti.files import atomic_write
 from tutti.speech import Speech, SpeechParams
+from tutti.text.options import find_pauses
 from tutti.voices import Voices
 
 Value = TypeVar("Value")
@@ -137,8 +138,9 @@ class JobRunner:
         self._threads.shutdown(cancel_futures=True)
 
     def _book_file(self, path: Path, name: str, spec: JobSpec | AudiobookJob, caller: str) -> BookFile:
+        pauses = find_pauses(spec.params.pauses)
         voices = frozenset(self._voices.seen_by(caller).of_model(spec.params.model))
-        return BookFile(path, name, spec.encoding, spec.params.voice_names, voices, spec.cast)
+        return BookFile(path, name, spec.encoding, spec.params.voice_names, voices, spec.cast, pauses)
 
     def _store(self, folder: Path, source: BinaryIO, name: str) -> Path:
         path = folder / stored_name(name)

@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any, BinaryIO
@@ -34,6 +35,7 @@ from tutti.server.openapi import BINARY, CAPTION_FILES, EVENTS, Responses, error
 from tutti.server.responses import sse_event
 from tutti.server.service import Service
 from tutti.tasks import cancel_all
+from tutti.text.options import parse_pauses
 
 KEEP_ALIVE_S = 15.0  # between comments in a quiet stream of events, so that proxies do not close it
 MAX_FIELDS = 40  # of a form
@@ -173,6 +175,7 @@ def _job_params(body: JobBody, service: Service, caller: str) -> JobSpec:
         )
     aliases = service.aliases_of_caller(caller)
     params, notes = body.speech_params(aliases)
+    params = replace(params, pauses={**parse_pauses(service.settings.pauses), **params.pauses})
     cast = None if body.cast is None else parse_cast(body.cast, aliases.known)
     params = cast.params(params) if cast else params
     if body.loudness:
@@ -226,9 +229,9 @@ async def _json(request: Request, max_bytes: int) -> Any:
 
 
 def _parse_tables(fields: dict[str, str]) -> dict[str, Any]:
-    """Parse the lexicon and the cast, which are JSON in text fields of a form."""
+    """Parse the lexicon, the cast and the pauses, which are JSON in text fields of a form."""
     parsed: dict[str, Any] = dict(fields)
-    for name in parsed.keys() & {"lexicon", "cast"}:
+    for name in parsed.keys() & {"lexicon", "cast", "pauses"}:
         try:
             check_json(fields[name].encode("utf-8", "surrogatepass"))
             parsed[name] = json.loads(fields[name])
