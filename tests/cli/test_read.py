@@ -254,6 +254,15 @@ def test_a_cast_speaks_its_turns_and_quotes(run: Run, tmp_path: Path) -> None:
     assert (code, "af_hart" in errors) == (2, True)
 
 
+def test_parts_are_skipped_and_it_is_said(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "play.md").write_text("# One\n\nIt fell.\n\n# Copyright\n\nAll of it.\n")
+    code, err = run(tmp_path / "play.md", "-o", tmp_path / "play.wav", "--skip", "copyright")
+    assert (code, take_spoken(tmp_path)) == (0, ["# One\n\nIt fell."])
+    assert "skipped: copyright (23 characters)" in err
+    code, err = run(tmp_path / "play.md", "--skip", "prologue")
+    assert (code, "use copyright, contents" in err) == (2, True)
+
+
 def test_a_book_has_the_loudness_that_is_asked_for(run: Run, book: Path, tmp_path: Path) -> None:
     out = tmp_path / "book.wav"
     code, notes = run(book, "-o", out, "--loudness", "-20")

@@ -17,6 +17,7 @@ from benchmarks.fuzz import PIECES, read
 from tests.audiobook.make_epub import epub, page
 from tests.faults.limited_server import LimitedServer
 from tutti.audiobook.formats.epub import read_epub
+from tutti.audiobook.formats.parts import Skipping
 from tutti.errors import InvalidInput
 from tutti.text.user_lexicon import UserLexicon
 
@@ -67,7 +68,7 @@ def test_a_damaged_book_is_read_or_refused(changes: list[tuple[int, int]], end: 
     for at, byte in changes:
         data[at] = byte
     with suppress(InvalidInput):
-        read_epub(io.BytesIO(bytes(data[: end or None])), "book.epub")
+        read_epub(io.BytesIO(bytes(data[: end or None])), "book.epub", None, Skipping())
 
 
 @pytest.mark.process

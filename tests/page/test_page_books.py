@@ -52,7 +52,7 @@ def drop(visitor: Visitor, data: bytes, name: str) -> None:
 def test_the_page_offers_only_what_the_server_reads(visitor: Visitor) -> None:
     visitor.page.goto(f"{visitor.url}/#books")
     accepted = str(visitor.page.locator("#book").get_attribute("accept")).split(",")
-    assert {".epub", ".pdf", ".txt", ".md"} <= set(accepted) <= set(READERS)
+    assert {".epub", ".docx", ".odt", ".fb2", ".pdf", ".txt", ".md"} <= set(accepted) <= set(READERS)
 
 
 def test_a_dropped_epub_becomes_an_audiobook_to_download(server: RunningServer, visitor: Visitor) -> None:

@@ -187,6 +187,14 @@ def test_a_job_has_a_cast_as_json_or_in_a_form(server: RunningServer) -> None:
     assert_error(wrong, 400, "voice_not_found", "cast")
 
 
+def test_a_job_leaves_out_the_parts_that_it_is_told_to(server: RunningServer) -> None:
+    text = "# One\n\nIt fell.\n\n# Copyright\n\nAll of it.\n"
+    job = create_job(server, text=text, skip="copyright")
+    assert (job["chapters"], job["notes"]) == (1, ["skipped: copyright (23 characters)"])
+    assert wait_for_end(server, job["id"])["state"] == "done"
+    assert_error(server.post("/v1/jobs", {"text": text, "skip": "copyrigth"}), 400, "invalid_input", "skip")
+
+
 def test_a_cancelled_job_resumes_where_it_was(voice_folder: Path, tmp_path: Path, whole: bytes) -> None:
     with serve_paced(voice_folder, tmp_path) as (server, fake_engine):
         id = create_job(server)["id"]

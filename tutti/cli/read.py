@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @options.with_groups
 def read(
-    book: Annotated[Path, typer.Argument(help="An .epub, .pdf, .html, .md or .txt file.")],
+    book: Annotated[Path, typer.Argument(help="An .epub, .docx, .odt, .fb2, .pdf, .html, .md or .txt file.")],
     *,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The audiobook: .m4b .mp3 .opus .flac .wav …")] = None,
     manner: options.Manner,
@@ -33,6 +33,7 @@ def read(
     encoding: Annotated[str | None, typer.Option(help="Of a text that is not UTF-8: latin-1, cp1252.")] = None,
     loudness: Annotated[str | None, typer.Option(help="acx, ebu, podcast or LUFS: -18; default: as spoken.")] = None,
     cast: Annotated[Path | None, typer.Option(help="A .toml or .json file: which voice speaks for whom.")] = None,
+    skip: Annotated[str, typer.Option(help="Parts that are not read: copyright,notes,index …")] = "",
     restart: Annotated[bool, typer.Option("--restart", help="Discard what an earlier run has spoken.")] = False,
     means: options.Means,
 ) -> None:
@@ -45,6 +46,7 @@ def read(
     from tutti.audiobook.cast import read_cast, with_cast
     from tutti.audiobook.export import CaptionFile, export_book
     from tutti.audiobook.fingerprint import fingerprint, voice_hashes
+    from tutti.audiobook.formats.parts import parse_skip
     from tutti.audiobook.journal import Journal
     from tutti.audiobook.narrate import language_warning, narrate
     from tutti.audiobook.passages import check_chapter_marks, passages
@@ -63,7 +65,7 @@ def read(
             raise InvalidInput(f"cannot write {file}: there is no folder {file.parent}", param="out")
     voices = open_voices(settings).of_model(params.model)
     check_params(params, voices)
-    parsed = _read_book(book, encoding, title, author, cover)
+    parsed = _read_book(book, encoding, title, author, cover, parse_skip(skip))
     if cast:
         speakers = read_cast(cast, voices)
         params, parsed = speakers.params(params), with_cast(parsed, speakers.names)
@@ -115,14 +117,21 @@ def read(
     print_notices(notices)
 
 
-def _read_book(path: Path, encoding: str | None, title: str | None, author: str | None, cover: Path | None) -> "Book":
+def _read_book(
+    path: Path,
+    encoding: str | None,
+    title: str | None,
+    author: str | None,
+    cover: Path | None,
+    skip: frozenset[str],
+) -> "Book":
     """Parse a book; title, author and cover override its own."""
     from tutti.audiobook.book import parse_cover
     from tutti.audiobook.formats import read_book
 
     try:
         with path.open("rb") as file:
-            book = read_book(file, path.name, encoding)
+            book = read_book(file, path.name, encoding, skip)
         picture = parse_cover(cover.read_bytes()) if cover else book.cover
     except OSError as exc:
         raise InvalidInput(f"cannot read {exc.filename or path}: {exc.strerror}", param="book") from exc

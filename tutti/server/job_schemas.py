@@ -43,6 +43,9 @@ class JobBody(SpeechFields):
     pauses: BookPauses | None = Field(
         None, description="beside what the voice pauses by itself", examples=[{"paragraph": 500, "chapter": 2000}]
     )
+    skip: Annotated[str, Field(max_length=200)] | None = Field(
+        None, description="parts that are not read, with commas between them", examples=["copyright,notes"]
+    )
     encoding: Name | None = Field(None, description="of a text that is not UTF-8", examples=["latin-1"])
 
 

@@ -1,4 +1,4 @@
-"""The ZIP archive of an EPUB: read in memory only, with limits on the unpacked size."""
+"""The ZIP archive of a book: read in memory only, with limits on the unpacked size."""
 
 import posixpath
 import struct
@@ -22,14 +22,15 @@ _ZIP_ERRORS = (
 class Archive:
     """A ZIP file whose members are read by path."""
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
+    def __init__(self, file: BinaryIO, name: str, kind: str = "an EPUB") -> None:
+        """`kind`: what the file should be, for messages."""
         self._name = name
         self._bytes_left = MAX_UNPACKED
         _check_directory(file, name)
         try:
             self._zip = zipfile.ZipFile(file)
         except _ZIP_ERRORS as exc:
-            raise InvalidInput(f"{name} is not an EPUB: it is not a ZIP file, or a damaged one", param="book") from exc
+            raise InvalidInput(f"{name} is not {kind}: it is not a ZIP file, or a damaged one", param="book") from exc
         if len(self._zip.infolist()) > MAX_MEMBERS:
             raise InvalidInput(f"{name} has over {MAX_MEMBERS:,} files in it", param="book")
         self._members = {member.filename: member for member in self._zip.infolist()}
@@ -39,6 +40,10 @@ class Archive:
 
     def __exit__(self, *_: object) -> None:
         self._zip.close()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self._members)
 
     def __contains__(self, path: str) -> bool:
         return path in self._members

@@ -1,10 +1,12 @@
 """The visible text of an HTML page as blocks: paragraphs, list items, table rows, headings."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from tutti.audiobook.book import check_number
 from tutti.audiobook.formats.chapters import MAX_HEADINGS
+from tutti.audiobook.formats.parts import COVER_TEXT, OF_TYPE, Skipping
 from tutti.audiobook.formats.tokens import Tag, tokens
 
 MAX_BLOCKS = 200_000  # of one page; a long novel has about 20,000
@@ -18,12 +20,18 @@ class Block:
     level: int = 0  # of a heading, 1 to 6; 0 = text
     ids: tuple[str, ...] = ()  # anchors that point here
     compact: bool = False  # list item or table row: no blank line between two of them
+    parts: tuple[str, ...] = ()  # of the book, in which it is: "copyright", "note"
 
 
-def parse_blocks(markup: str) -> tuple[str, list[Block]]:
-    """The title of a page, and its visible blocks in order."""
-    page = _PageParser()
-    for token in tokens(markup):
+def parse_blocks(markup: str, note: str = "Note") -> tuple[str, list[Block]]:
+    """The title of a page, and its visible blocks in order. `note`: the word before a note."""
+    return page_blocks(tokens(markup), note)
+
+
+def page_blocks(stream: Iterable[Tag | str], note: str = "Note") -> tuple[str, list[Block]]:
+    """The same of the tokens of a page."""
+    page = _PageParser(note)
+    for token in stream:
         if isinstance(token, str):
             page.text(token)
         elif token.closes:
@@ -34,12 +42,17 @@ def parse_blocks(markup: str) -> tuple[str, list[Block]]:
     return page.title, page.blocks
 
 
+def without_skipped(blocks: Iterable[Block], skipping: Skipping) -> list[Block]:
+    """Empty the blocks that are left out of the book; their anchors stay."""
+    return [replace(block, text="", level=0) if skipping.skips(block.text, block.parts) else block for block in blocks]
+
+
 def join_blocks(blocks: list[Block]) -> str:
     """Join blocks into the text of a chapter."""
+    spoken = [block for block in blocks if block.text]
     return "".join(
-        ("" if n == 0 else "\n" if block.compact and blocks[n - 1].compact else "\n\n") + block.text
-        for n, block in enumerate(blocks)
-        if block.text
+        ("" if n == 0 else "\n" if block.compact and spoken[n - 1].compact else "\n\n") + block.text
+        for n, block in enumerate(spoken)
     )
 
 
@@ -63,6 +76,7 @@ _IMPLIED_END = _names("p li dt dd td th tr option rt rp")  # HTML closes an open
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _NOTE_TYPES = _names("noteref pagebreak doc-noteref doc-pagebreak doc-backlink backlink")
 _NOTE_REFERENCE = re.compile(r"\W{0,2}(?:\d{1,4}|[*†‡§¶↩↑^]{1,2})\W{0,2}")
+_NOTE_NUMBER = re.compile(r"[\[(]?(?P<number>\d{1,4}|[*†‡§]{1,3})(?:[\])][.:]?|[.:])\s+(?=\S)|[.:)\]]+\s+")
 _FILE_NAME = re.compile(r"\S+\.(?:jpe?g|png|gif|svg|webp|bmp|tiff?)", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?…:;,。！？]\W*\Z")
@@ -79,9 +93,19 @@ class _List:
 
 
 @dataclass(slots=True)
+class _OpenPart:
+    """An open element that is a part of the book."""
+
+    element: str
+    name: str
+    n_open: int = 1  # elements of that name in each other
+
+
+@dataclass(slots=True)
 class _PageParser:
     """Collects blocks, and keeps track of the open elements that matter."""
 
+    note: str = "Note"
     title: str = ""
     blocks: list[Block] = field(default_factory=list)
     _pieces: list[str] = field(default_factory=list)
@@ -96,6 +120,9 @@ class _PageParser:
     _in_title: bool = False
     _in_row: bool = False
     _link: int | None = None  # index in _pieces where the text of an open link begins
+    _parts: list[_OpenPart] = field(default_factory=list)
+    _begins_note: bool = False  # the next block is announced
+    _note_number: str = ""  # of the note that begins, from its link back to the text
 
     def text(self, text: str) -> None:
         if self._in_title:
@@ -111,6 +138,7 @@ class _PageParser:
             return
         if name in _BREAKS:
             self.end_block()
+        self._start_part(tag)
         if anchor := tag.attributes.get("id") or (tag.attributes.get("name") if name == "a" else None):
             self._ids.append(anchor)
         if _hidden(tag):
@@ -130,7 +158,8 @@ class _PageParser:
                 first = tag.attributes.get("start", "1")
                 self._lists.append(_List(name == "ol", int(first) - 1 if re.fullmatch(r"-?\d{1,6}", first) else 0))
             case "li":
-                self._bullet = self._next_bullet()
+                self._bullet = tag.attributes.get("data-bullet") or self._next_bullet()
+                self._begins_note = self._begins_note or "notes" in self._part_names()
             case "tr":
                 self._in_row, self._bullet = True, "• "
             case "td" | "th":
@@ -149,6 +178,7 @@ class _PageParser:
             return
         if name in _BREAKS:
             self.end_block()
+        self._end_part(name)
         match name:
             case "pre":
                 self._n_pre = max(0, self._n_pre - 1)
@@ -170,12 +200,48 @@ class _PageParser:
             if self._in_row and not _SENTENCE_END.search(text):
                 text += "."
             compact = bool(self._bullet)
-            self.blocks.append(Block(self._bullet + text, self._level, tuple(self._ids), compact))
+            text = self._announced(self._bullet + text) if self._begins_note else self._bullet + text
+            self.blocks.append(Block(text, self._level, tuple(self._ids), compact, self._part_names()))
             self._ids, self._bullet = [], ""
             self._n_headings += self._level > 0
             check_number(self._n_headings, MAX_HEADINGS, "headings")
             check_number(len(self.blocks), MAX_BLOCKS, "paragraphs", "a page of the book")
         self._level = 0
+
+    def _part_names(self) -> tuple[str, ...]:
+        return tuple(part.name for part in self._parts)
+
+    def _start_part(self, tag: Tag) -> None:
+        """Note that a part of the book begins, by what its author calls it."""
+        if self._parts and self._parts[-1].element == tag.name:
+            if tag.name in _IMPLIED_END:
+                self._leave_part()
+            elif not tag.empty:
+                self._parts[-1].n_open += 1
+        name = next((OF_TYPE[kind] for kind in _kinds(tag) if kind in OF_TYPE), "")
+        if name and not tag.empty:
+            self.end_block()
+            self._parts.append(_OpenPart(tag.name, name))
+            self._begins_note, self._note_number = name == "note", tag.attributes.get("data-number", "")
+
+    def _end_part(self, element: str) -> None:
+        if self._parts and self._parts[-1].element == element:
+            self._parts[-1].n_open -= 1
+            if not self._parts[-1].n_open:
+                self._leave_part()
+
+    def _leave_part(self) -> None:
+        self.end_block()
+        self._parts.pop()
+        self._begins_note = False
+
+    def _announced(self, text: str) -> str:
+        """The first words of a note with the word that says so, and its number."""
+        bare = text.removeprefix("• ")
+        found = _NOTE_NUMBER.match(bare)
+        number = self._note_number or (found["number"] if found else "") or ""
+        self._begins_note, self._note_number = False, ""
+        return f"{self.note} {number}".rstrip(" *†‡§") + ". " + bare[found.end() if found else 0 :]
 
     def _start_hidden(self, tag: Tag) -> None:
         if tag.name == "body" and self._hidden_in == "head":  # a head that was not closed
@@ -193,6 +259,10 @@ class _PageParser:
             return
         if len(alt) <= 2:
             self._pieces.append(alt)
+            return
+        if COVER_TEXT.fullmatch(alt.rstrip(".")):
+            self.end_block()
+            self.blocks.append(Block(alt, parts=("cover",)))
             return
         if self._level:
             self._pieces.append(alt)
@@ -217,19 +287,25 @@ class _PageParser:
 
     def _end_link(self) -> None:
         """Drop a link whose text is a number or a sign: it refers to a note."""
-        if self._link is not None and _NOTE_REFERENCE.fullmatch("".join(self._pieces[self._link :]).strip()):
+        reference = "" if self._link is None else "".join(self._pieces[self._link :]).strip()
+        if _NOTE_REFERENCE.fullmatch(reference):
+            if self._begins_note and not "".join(self._pieces[: self._link]).strip():
+                self._note_number = "".join(filter(str.isdigit, reference))
             del self._pieces[self._link :]
         self._link = None
+
+
+def _kinds(tag: Tag) -> list[str]:
+    return f"{tag.attributes.get('epub:type', '')} {tag.attributes.get('role', '')}".split()
 
 
 def _hidden(tag: Tag) -> bool:
     """Whether a browser would hide this element, or a listener would not want it."""
     attributes = tag.attributes
-    kinds = f"{attributes.get('epub:type', '')} {attributes.get('role', '')}".split()
     return (
         tag.name in _HIDDEN
         or "hidden" in attributes
         or attributes.get("aria-hidden", "").lower() == "true"
         or bool(_HIDDEN_STYLE.search(attributes.get("style", "")))
-        or not _NOTE_TYPES.isdisjoint(kinds)
+        or not _NOTE_TYPES.isdisjoint(_kinds(tag))
     )

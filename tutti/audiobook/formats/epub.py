@@ -1,15 +1,25 @@
 """Parse EPUB 2 and 3: order from the spine, chapters from the table of contents, metadata from the package."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import BinaryIO
 
 from tutti.audio.tagged import CoverImage
 from tutti.audiobook.book import MAX_BYTES, MAX_COVER_BYTES, Book, Chapter, decode_text, parse_cover
 from tutti.audiobook.formats.archive import Archive, resolve_link
-from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks
+from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks, without_skipped
 from tutti.audiobook.formats.chapters import Section, chapters
 from tutti.audiobook.formats.html import declared_encoding, sections_of
+from tutti.audiobook.formats.parts import (
+    MAX_COPYRIGHT_CHARACTERS,
+    MAX_COVER_CHARACTERS,
+    OF_TYPE,
+    Skipping,
+    is_copyright,
+    note_word,
+)
 from tutti.audiobook.formats.tokens import tokens
 from tutti.audiobook.formats.xml import Element, elements
 from tutti.errors import InvalidInput
@@ -20,6 +30,8 @@ FONTS = (
 )  # obfuscate fonts, not text
 MAX_ENTRIES = 20_000  # of the table of contents
 MAX_NOTES = 20  # what is missing from a book; more is counted
+COVER_NAME = re.compile(r"(?:front)?cover(?:page|-page|_page)?", re.IGNORECASE)  # of a page, without its suffix
+MAX_OF_PART = {"cover": MAX_COVER_CHARACTERS, "copyright": MAX_COPYRIGHT_CHARACTERS}  # of a page that is declared so
 PAGES = ("application/xhtml+xml", "text/html", "application/xml", "text/x-oeb1-document", "")
 
 
@@ -51,14 +63,17 @@ class SpinePage:
     blocks: list[Block]
 
 
-def read_epub(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
+def read_epub(file: BinaryIO, name: str, encoding: str | None, skipping: Skipping) -> Book:
     with Archive(file, name) as archive:
         package_path = _package_path(archive, name)
         _refuse_drm(archive, name)
         package = elements(archive.read(package_path, MAX_BYTES), package_path)
         items = _items(package, package_path)
         notes: list[str] = []
-        pages = list(_pages(archive, package, items, encoding, notes))
+        language = _metadata(package, "language")
+        found = _pages(archive, package, items, encoding, notes, note_word(language))
+        declared = _declared_parts(archive, package, items, package_path)
+        pages = [_without_skipped(page, declared.get(page.path, ""), skipping) for page in found]
         if not pages:
             reason = f": {notes[0]}" if notes else ""
             raise InvalidInput(f"{name} has no text that can be read{reason}", param="book")
@@ -68,7 +83,7 @@ def read_epub(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
             _metadata(package, "title"),
             ", ".join(dict.fromkeys(element.text for element in package if element.name == "creator" and element.text)),
             by_contents if len(by_contents) > 1 else _by_heading(pages),
-            _metadata(package, "language"),
+            language,
             _cover(archive, package, items, notes),
             _few(notes),
         )
@@ -117,6 +132,7 @@ def _pages(
     items: Mapping[str, ManifestItem],
     encoding: str | None,
     notes: list[str],
+    note: str,
 ) -> Iterator[SpinePage]:
     """The documents of the spine in order, without the contents page; missing ones are noted."""
     seen: set[str] = set()
@@ -133,7 +149,38 @@ def _pages(
         else:
             seen.add(item.path)
             data = archive.read(item.path, MAX_BYTES)
-            yield SpinePage(item.path, *parse_blocks(decode_text(data, item.path, encoding, declared_encoding(data))))
+            markup = decode_text(data, item.path, encoding, declared_encoding(data))
+            yield SpinePage(item.path, *parse_blocks(markup, note))
+
+
+def _without_skipped(page: SpinePage, declared: str, skipping: Skipping) -> SpinePage:
+    """A page without the parts that are left out; `declared`: what the book says that the whole page is."""
+    n_characters = sum(len(block.text) for block in page.blocks)
+    part = declared or ("cover" if COVER_NAME.fullmatch(PurePath(page.path).stem) else "")
+    part = part if n_characters <= MAX_OF_PART.get(part, 0) else ""
+    if not part and is_copyright(join_blocks(page.blocks)):
+        part = "copyright"
+    blocks = [replace(block, parts=(*block.parts, part)) for block in page.blocks] if part else page.blocks
+    return replace(page, blocks=without_skipped(blocks, skipping))
+
+
+def _declared_parts(
+    archive: Archive, package: Sequence[Element], items: Mapping[str, ManifestItem], base: str
+) -> dict[str, str]:
+    """Which pages are the cover or the copyright page, by the guide and the landmarks."""
+    links = [
+        (base, element.attributes.get("type", ""), element.attributes.get("href", ""))
+        for element in package
+        if element.name == "reference"
+    ]
+    for item in items.values():
+        if "nav" in item.properties and item.path in archive:
+            data = archive.read(item.path, MAX_BYTES)
+            for token in tokens(decode_text(data, item.path, None, declared_encoding(data))):
+                if not isinstance(token, str) and token.name == "a":
+                    links.append((item.path, token.attributes.get("epub:type", ""), token.attributes.get("href", "")))
+    parts = ((resolve_link(base, href), OF_TYPE.get(kind, "")) for base, kind, href in links)
+    return {path: part for (path, _), part in parts if part in MAX_OF_PART}
 
 
 def _contents(archive: Archive, items: Mapping[str, ManifestItem], notes: list[str]) -> list[TocEntry]:
@@ -216,16 +263,17 @@ def _sections(pages: Sequence[SpinePage], entries: Sequence[TocEntry]) -> list[S
 
 
 def _section(entry: TocEntry, blocks: list[Block]) -> Section:
-    bare = entry.level > 0 and all(block.level for block in blocks)
+    bare = entry.level > 0 and all(block.level for block in blocks if block.text)
     return Section(entry.title, entry.level, join_blocks(blocks), bare)
 
 
 def _by_heading(pages: Sequence[SpinePage]) -> tuple[Chapter, ...]:
     """Chapters by headings, or one for each document if there are none."""
-    sections = [section for page in pages for section in sections_of(page.blocks)]
+    spoken = [(page.title, [block for block in page.blocks if block.text]) for page in pages]
+    sections = [section for _, blocks in spoken for section in sections_of(blocks)]
     if sum(section.level > 0 for section in sections) > 1:
         return chapters(sections)
-    return tuple(Chapter(page.title, join_blocks(page.blocks)) for page in pages if page.blocks)
+    return tuple(Chapter(title, join_blocks(blocks)) for title, blocks in spoken if blocks)
 
 
 def _cover(

@@ -5,19 +5,22 @@ from collections.abc import Iterable
 from typing import BinaryIO
 
 from tutti.audiobook.book import Book, decode_text, read_document
-from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks
+from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks, without_skipped
 from tutti.audiobook.formats.chapters import Section, chapters
+from tutti.audiobook.formats.parts import Skipping, note_word
 from tutti.audiobook.formats.tokens import Tag, tokens
 
 _HEAD_CHARACTERS = 4096  # searched for declarations
 
 
-def read_html(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
+def read_html(file: BinaryIO, name: str, encoding: str | None, skipping: Skipping) -> Book:
     data = read_document(file, name)
     markup = decode_text(data, name, encoding, declared_encoding(data))
-    title, page = parse_blocks(markup)
     metadata = _metadata(markup)
-    return Book(title, metadata.get("author", ""), chapters(sections_of(page)), metadata.get("language", ""))
+    language = metadata.get("language", "")
+    title, page = parse_blocks(markup, note_word(language))
+    blocks = [block for block in without_skipped(page, skipping) if block.text]
+    return Book(title, metadata.get("author", ""), chapters(sections_of(blocks)), language)
 
 
 def declared_encoding(data: bytes) -> str | None:

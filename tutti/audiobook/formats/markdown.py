@@ -5,9 +5,10 @@ from typing import BinaryIO
 
 from tutti.audiobook.book import Book, check_length, check_number, decode_text, read_document
 from tutti.audiobook.formats.chapters import MAX_HEADINGS, Section, chapters
+from tutti.audiobook.formats.parts import Skipping
 
 
-def read_markdown(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
+def read_markdown(file: BinaryIO, name: str, encoding: str | None, _: Skipping) -> Book:
     text = decode_text(read_document(file, name), name, encoding)
     check_length(len(text), name)
     metadata: dict[str, str] = {}

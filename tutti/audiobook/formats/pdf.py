@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tutti.audiobook.book import Book, check_number, read_document
 from tutti.audiobook.formats.chapters import Section, chapters
+from tutti.audiobook.formats.parts import Skipping
 from tutti.audiobook.formats.plain import plain_sections
 from tutti.errors import InvalidInput
 
@@ -35,7 +36,7 @@ class OutlineEntry:
     line: int
 
 
-def read_pdf(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
+def read_pdf(file: BinaryIO, name: str, encoding: str | None, _: Skipping) -> Book:
     from pypdf import PdfReader
 
     with _pdf_errors(name):

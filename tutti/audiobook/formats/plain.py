@@ -6,11 +6,12 @@ from typing import BinaryIO
 
 from tutti.audiobook.book import Book, check_length, check_number, decode_text, read_document
 from tutti.audiobook.formats.chapters import MAX_HEADINGS, Section, chapters
+from tutti.audiobook.formats.parts import Skipping
 
 _HEAD_LINES = 80  # searched for title, author and language
 
 
-def read_plain(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
+def read_plain(file: BinaryIO, name: str, encoding: str | None, _: Skipping) -> Book:
     text = decode_text(read_document(file, name), name, encoding)
     check_length(len(text), name)
     head = "\n".join(text.split("\n", _HEAD_LINES)[:_HEAD_LINES])

@@ -40,6 +40,7 @@ class BookFile:
     voices: Collection[str]  # and those that they may stand for
     cast: Sequence[str] = ()  # names of speakers
     pauses: Pauses = DEFAULT_PAUSES
+    skip: Sequence[str] = ()  # parts that are not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ def _child_main(end: socket.socket) -> None:
 def _read(file: BookFile, whole: bool) -> Answer:
     try:
         with file.path.open("rb") as source:
-            book = with_cast(read_book(source, file.name, file.encoding), file.cast)
+            book = with_cast(read_book(source, file.name, file.encoding, file.skip), file.cast)
         pause_s = check_chapter_marks(book.chapters, file.voice_names, file.voices)
         parsed = ParsedBook(book, tuple(passages(book.chapters, file.pauses)), pause_s)
         return pickle.dumps(parsed, pickle.HIGHEST_PROTOCOL) if whole else summary(parsed)

@@ -36,6 +36,7 @@ class AudiobookJob:
     duration_s: float | None = None
     cast: tuple[str, ...] = ()  # names of speakers, whose voices are in `params`
     loudness: str | None = None  # as the caller wrote it
+    skip: tuple[str, ...] = ()  # parts that are not read
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -47,7 +48,8 @@ class AudiobookJob:
             fields["params"] = fields.pop("voicing")
             fields["params"]["voice_names"] = fields["params"].pop("names")
         fields["params"] = SpeechParams(**fields["params"])
-        fields["notes"], fields["cast"] = tuple(fields["notes"]), tuple(fields.get("cast", ()))
+        for name in ("notes", "cast", "skip"):
+            fields[name] = tuple(fields.get(name, ()))
         fields["error"] = tuple(fields["error"]) if fields["error"] else None
         return cls(**fields)
 

@@ -51,6 +51,7 @@ class JobSpec:
     notes: tuple[str, ...] = ()  # on the request itself
     cast: tuple[str, ...] = ()  # names of speakers, whose voices are in `params`
     loudness: str | None = None  # as `parse_loudness` reads it
+    skip: tuple[str, ...] = ()  # parts that are not read
 
 
 class _ExportStopped(Exception):
@@ -140,7 +141,7 @@ class JobRunner:
     def _book_file(self, path: Path, name: str, spec: JobSpec | AudiobookJob, caller: str) -> BookFile:
         pauses = find_pauses(spec.params.pauses)
         voices = frozenset(self._voices.seen_by(caller).of_model(spec.params.model))
-        return BookFile(path, name, spec.encoding, spec.params.voice_names, voices, spec.cast, pauses)
+        return BookFile(path, name, spec.encoding, spec.params.voice_names, voices, spec.cast, pauses, spec.skip)
 
     def _store(self, folder: Path, source: BinaryIO, name: str) -> Path:
         path = folder / stored_name(name)

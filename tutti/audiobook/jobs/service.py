@@ -127,7 +127,7 @@ class JobService:
                     id, owner, caller, time.time(), stored_name(name), spec.encoding, spec.suffix, spec.captions,
                     spec.captions_by_word, spec.params, spec.title or book.title, spec.author or book.author,
                     book.n_chapters, book.n_characters, (*spec.notes, *book.notes, *([warning] if warning else [])),
-                    cast=spec.cast, loudness=spec.loudness,
+                    cast=spec.cast, loudness=spec.loudness, skip=spec.skip,
                 )  # fmt: skip
                 await self._save(job)
             except BaseException:

@@ -20,6 +20,7 @@ from starlette.datastructures import UploadFile
 from tutti.audio.loudness import parse_loudness
 from tutti.audio.tagged import CONTAINERS, container
 from tutti.audiobook.cast import parse_cast
+from tutti.audiobook.formats.parts import parse_skip
 from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
 from tutti.audiobook.jobs.job import ENDED
 from tutti.engine.checkpoints import audio_fingerprint
@@ -85,7 +86,7 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
 
     @routes.post("", status_code=201, response_model=JobStatus, responses=CHANGES, openapi_extra=_body_document())
     async def create(request: Request, owner: str = owner_of_request) -> Response:
-        """Read a book: JSON with `text`, or a form with `file` (.epub .pdf .html .md .txt). A restart resumes it."""
+        """Read a book: JSON with `text`, or a form with `file`, such as an .epub. A restart resumes it."""
         refuse_compressed(request.headers)
         max_mb = service.settings.max_job_mb
         too_large = TooLarge(f"a book may have {max_mb:g} MB (TUTTI_MAX_JOB_MB)", param="file")
@@ -186,7 +187,7 @@ def _job_params(body: JobBody, service: Service, caller: str) -> JobSpec:
     return JobSpec(
         *(params, suffix, body.captions, bool(body.captions_by_word), body.encoding),
         title=body.title, author=body.author, notes=notes, cast=cast.names if cast else (),
-        loudness=body.loudness or None,
+        loudness=body.loudness or None, skip=tuple(sorted(parse_skip(body.skip or ""))),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import { postForm } from "../server";
 import { request } from "../state";
 import { loadJobs, problem } from "./jobs";
 
-export const SUFFIXES = [".epub", ".txt", ".md", ".html", ".pdf"];
+export const SUFFIXES = [".epub", ".docx", ".odt", ".fb2", ".pdf", ".html", ".md", ".txt"];
 export const AUDIO_FORMATS = { m4b: "m4b, an audiobook with chapters", mp3: "mp3, plays everywhere", flac: "flac, lossless" };
 
 export const file = signal<File | null>(null);
