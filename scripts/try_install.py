@@ -1,6 +1,6 @@
 """Install tutti as a newcomer does, by each of its one-line commands in an empty home, and print seconds and megabytes.
 
-    make dist
+    make dist && python -m scripts.model_wheel
     python -m scripts.try_install [--only "uvx speak"] [--json benchmarks/results/install-x86_64.json]
 
 Packages and the model come from a server on loopback that counts their bytes: the seconds are those of the machine, and
@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 from tutti.files import bytes_under
+from tutti.model_package import NAME
 from tutti.settings import Settings
 from tutti.weights.manifest import HUB_REPO, HUB_REVISION, LEXICONS, required_files
 
@@ -40,8 +42,10 @@ WAYS = {
     "uvx serve": "uvx tutti-tts serve --port 0",
     "pipx speak": f"pipx run tutti-tts {SPEAK}",
     "pip speak": f"pip install tutti-tts && tutti {SPEAK}",
+    "pip speak, no network": f'pip install "tutti-tts[model]" && unshare -rn tutti {SPEAK}',
 }
 TIMEOUT_S = 600
+MODEL_WHEELS = (LEXICONS[0].parts[0].package.name, NAME.replace("_", "-"))
 READY = re.compile(r"tutti is ready: (http://\S+)")
 
 
@@ -107,7 +111,7 @@ class Origin:
         wheel = wheels / path.removeprefix("/wheels/").removesuffix(".metadata")
         if path.endswith(".metadata"):
             return "index", metadata(wheel)
-        kind = "model" if project(wheel) == LEXICONS[0].parts[0].package.name else "packages"
+        kind = "model" if project(wheel) in MODEL_WHEELS else "packages"
         return kind, wheel if wheel.parent == wheels and wheel.exists() else None
 
 
@@ -124,6 +128,8 @@ def metadata(wheel: Path) -> bytes:
 def collect(dist: Path, wheels: Path) -> None:
     """The wheels of tutti and of all that it needs, in the versions of a release."""
     (own,) = dist.glob("tutti_tts-*.whl")
+    for model in dist.glob(f"{NAME}-*.whl"):
+        shutil.copy(model, wheels)
     lexicon = LEXICONS[0].parts[0].package
     download = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--dest", str(wheels)]
     constraint = ["--constraint", str(ROOT / "packaging/constraints.txt")]

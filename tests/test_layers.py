@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 # From the bottom to the top. A part may import the parts of lower rows, and in the first row its neighbours, too.
 LAYERS = (
     (
-        *("additions", "errors", "files", "percentile", "decaying_sum", "process", "tasks"),
+        *("additions", "errors", "files", "model_package", "percentile", "decaying_sum", "process", "tasks"),
         *("settings", "speech", "metrics", "trace", "cloud_voices", "torch_file", "voice_file", "voice_traits"),
     ),
     ("admission", "text", "audio", "model", "weights"),

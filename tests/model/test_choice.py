@@ -172,3 +172,14 @@ def test_the_version_of_this_pytorch_is_understood() -> None:
     torch = pytest.importorskip("torch")
     cuda = torch.version.cuda
     assert model_choice._torch_cuda_major() == (int(cuda.partition(".")[0]) if cuda else None)
+
+
+def test_the_package_with_the_model_decides_the_precision_of_a_processor_and_nothing_else(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_choice, "model_package", lambda: Path("site-packages/tutti_tts_model"))
+    machine(torch=False, cuda=False)
+    assert choose().precision == "int8"
+    assert choose(precision="fp32").precision == "fp32"
+    machine(torch=True, cuda=True)
+    assert choose() == Choice("torch", "cuda", "fp16")

