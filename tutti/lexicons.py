@@ -152,6 +152,9 @@ class LexiconsOfCaller:
     def merged(self, ids: Sequence[str], param: str = "lexicon_id") -> dict[str, str]:
         return self.lexicons.merged(ids, self.caller, param)
 
+    def content(self, id: str, param: str) -> LexiconContent:
+        return self.lexicons.content(self.lexicons.find(id, self.caller, param))
+
 
 def check_id(id: str) -> str:
     if not _ID.fullmatch(id):

@@ -197,3 +197,71 @@ def test_the_sdk_reads_voices_models_and_the_user(sdk: ElevenLabs, server: Runni
     assert sdk.user.get().subscription.status == sdk.user.subscription.get().status == "active"
     assert_error(server.get("/v1/voices/af_hart"), 400, "voice_not_found", "voice_id")
     assert server.get("/v1/models").json()["object"] == "list"
+
+
+PLS = (
+    "<lexicon alphabet='ipa' xml:lang='en'><lexeme><grapheme>deep</grapheme><phoneme>deɪp</phoneme></lexeme></lexicon>"
+)
+
+
+def test_its_pronunciation_dictionaries_are_stored_lexicons(sdk: ElevenLabs, server: RunningServer) -> None:
+    dictionaries = sdk.pronunciation_dictionaries
+    made = dictionaries.create_from_rules(
+        name="My Sea",
+        rules=[
+            {"type": "alias", "string_to_replace": "water", "alias": "voda"},
+            {"type": "phoneme", "string_to_replace": "Deep", "phoneme": "D IY1 P", "alphabet": "cmu-arpabet"},
+            {"type": "alias", "string_to_replace": "Bay", "alias": "bight", "case_sensitive": False},
+            {"type": "alias", "string_to_replace": "C++", "alias": "see", "word_boundaries": False},
+        ],
+    )
+    assert (made.id, made.name, made.version_rules_num) == ("my-sea", "My Sea", 4)
+    entries = {"water": "voda", "Deep": "/dˈip/", "bay": "bight", r"/C\+\+/": "see"}
+    assert server.get("/v1/lexicons/my-sea").json()["entries"] == entries
+    assert [each.id for each in dictionaries.list().pronunciation_dictionaries] == ["my-sea"]
+    assert dictionaries.get("my-sea").rules[1].phoneme == "dˈip"
+    again = dictionaries.create_from_file(name="My Sea", file=("sea.pls", PLS.encode()), description="of the sea")
+    assert (again.id, again.description) == ("my-sea-2", "of the sea")
+    locators = [{"pronunciation_dictionary_id": id, "version_id": None} for id in ("my-sea-2", "my-sea")]
+    for speak in (sdk.text_to_speech.convert, sdk.text_to_speech.stream):
+        assert b"".join(speak("af_heart", text=SHORT, pronunciation_dictionary_locators=locators))
+        assert server.engine.requests[-1]["lexicon"] == entries | {"deep": "/dAp/"}
+    assert "deɪp" in b"".join(dictionaries.download("my-sea-2", again.version_id)).decode()
+
+
+def test_the_rules_of_a_dictionary_are_changed(sdk: ElevenLabs, server: RunningServer) -> None:
+    sdk.pronunciation_dictionaries.create_from_rules(name="lake", rules=[])
+    rules = sdk.pronunciation_dictionaries.rules
+    added = rules.add("lake", rules=[{"type": "alias", "string_to_replace": word, "alias": "x"} for word in ("a", "b")])
+    assert added.version_rules_num == 2
+    assert rules.remove("lake", rule_strings=["a"]).version_rules_num == 1
+    set_rules = "/v1/pronunciation-dictionaries/lake/set-rules"
+    body = {"rules": [{"type": "alias", "string_to_replace": "c", "alias": "see"}]}
+    newest = server.post(set_rules, body).json()["version_id"]
+    assert server.get("/v1/lexicons/lake").json()["entries"] == {"c": "see"}
+    locator = {"pronunciation_dictionary_id": "lake", "version_id": newest}
+    path, field = "/v1/text-to-speech/af_heart", "pronunciation_dictionary_locators"
+    assert server.post(path, {"text": SHORT, field: [locator]}).status_code == 200
+    old = {**locator, "version_id": added.version_id}
+    assert_error(server.post(path, {"text": SHORT, field: [old]}), 404, "lexicon_not_found", field)
+    unknown = {"pronunciation_dictionary_id": "pond"}
+    assert_error(server.post(path, {"text": SHORT, field: [unknown]}), 404, "lexicon_not_found", field)
+    assert_error(server.get("/v1/pronunciation-dictionaries/lake/old/download"), 404, "lexicon_not_found", "version_id")
+
+
+def test_a_wrong_dictionary_is_refused_with_the_field(server: RunningServer) -> None:
+    path = "/v1/pronunciation-dictionaries"
+
+    def add(**rule: object) -> httpx2.Response:
+        return server.post(f"{path}/add-from-rules", {"name": "x", "rules": [{"string_to_replace": "a", **rule}]})
+
+    assert_error(add(type="alias"), 400, "invalid_input", "rules")
+    assert_error(add(type="phoneme", phoneme="§"), 400, "invalid_input", "rules")
+    assert_error(add(type="phoneme", phoneme="QQ", alphabet="cmu-arpabet"), 400, "invalid_input", "rules")
+    assert_error(add(type="phoneme", phoneme="a", alphabet="sampa"), 400, "invalid_input", "rules")
+    file = {"file": ("a.pls", b"<a/>")}
+    send = server.clients[0].post
+    assert_error(send(f"{path}/add-from-file", data={"name": "x"}, files=file), 400, "invalid_input", "file")
+    assert_error(send(f"{path}/add-from-file", data={}, files=file), 400, "invalid_input", "name")
+    assert_error(send(f"{path}/add-from-file", data={"name": "x"}), 415, "unsupported_media_type")
+    assert_error(server.get(f"{path}?page_size=0"), 400, "invalid_input", "page_size")

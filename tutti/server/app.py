@@ -33,6 +33,7 @@ from tutti.server.wires.azure import azure_routes
 from tutti.server.wires.cartesia import cartesia_routes
 from tutti.server.wires.deepgram import deepgram_routes
 from tutti.server.wires.elevenlabs import elevenlabs_routes
+from tutti.server.wires.elevenlabs_dictionaries import elevenlabs_dictionaries
 from tutti.server.wires.elevenlabs_socket import elevenlabs_sockets
 from tutti.settings import Settings
 from tutti.tasks import cancel_all
@@ -102,6 +103,7 @@ def create_app(
         tts_routes(service),
         dev_routes(service, downloads),
         elevenlabs_routes(service),
+        elevenlabs_dictionaries(service, keys),
         elevenlabs_sockets(service, keys),
         cartesia_routes(service),
         deepgram_routes(service),

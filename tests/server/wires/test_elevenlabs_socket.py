@@ -428,3 +428,22 @@ def test_a_dialogue_over_http_has_the_voice_of_each_input(server: RunningServer)
     assert len(whole) == len(streamed) > 48_000
     response = server.post("/v1/text-to-dialogue", {"inputs": [{"text": "deep", "voice_id": "nobody"}]})
     assert_error(response, 400, "voice_not_found", "inputs")
+
+
+def test_a_context_speaks_with_its_dictionaries(tmp_path: Path) -> None:
+    async def test(client: WireClient) -> None:
+        locators = [{"pronunciation_dictionary_id": "sea"}]
+        await client.send(text=" ", voice_settings={}, context_id="c", pronunciation_dictionary_locators=locators)
+        await client.send(text=PHRASES[0], context_id="c", flush=True)
+        await client.send(context_id="c", close_context=True)
+        await client.until(is_final)
+        assert engine.requests[-1]["lexicon"] == {"bridge": "most"}
+        for wrong in ([{"pronunciation_dictionary_id": "lake"}], "sea"):
+            await client.send(text=" ", voice_settings={}, context_id="d", pronunciation_dictionary_locators=wrong)
+            error = await client.until(lambda event: "error" in event)
+            assert error["param"] == "pronunciation_dictionary_locators"
+
+    engine = make_fake_engine(tmp_path)
+    with serving(engine) as server:
+        assert server.post("/v1/lexicons/sea", {"bridge": "most"}).status_code == 200
+        run_wire(server, MULTI, test)

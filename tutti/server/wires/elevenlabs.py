@@ -32,6 +32,7 @@ from tutti.server.responses import (
 )
 from tutti.server.schemas import MAX_SEED, Name, Options, SpeechFields, at_most
 from tutti.server.service import Service
+from tutti.server.wires.elevenlabs_dictionaries import LocatorsBody, located_entries
 from tutti.server.wires.foreign import foreign_voice, known_voice, language_of
 from tutti.server.wires.token_times import CharTime, TokenTimes, char_times
 from tutti.speech import SAMPLE_RATE
@@ -76,7 +77,7 @@ class VoiceSettings(Options):
     speed: float | None = Field(None, ge=0.25, le=4)
 
 
-class TextToSpeechBody(Options):
+class TextToSpeechBody(LocatorsBody):
     """POST /v1/text-to-speech/{voice_id} and …/stream. Most options of ElevenLabs are named in X-Ignored."""
 
     model_config = ConfigDict(
@@ -106,7 +107,10 @@ class TextToSpeechBody(Options):
             )
             request = fields.build_request(self.text, name, aliases)
             model = None if self.model_id is None else find_model(self.model_id, aliases)
-        return replace(request, params=replace(request.params, model=model), ignored=self.ignored_options())
+        lexicon = located_entries(self.pronunciation_dictionary_locators, aliases)
+        return replace(
+            request, params=replace(request.params, model=model, lexicon=lexicon), ignored=self.ignored_options()
+        )
 
 
 class DialogueInput(Options):
@@ -116,7 +120,7 @@ class DialogueInput(Options):
     voice_id: Name
 
 
-class TextToDialogueBody(Options):
+class TextToDialogueBody(LocatorsBody):
     """POST /v1/text-to-dialogue and …/stream."""
 
     model_config = ConfigDict(
@@ -134,7 +138,8 @@ class TextToDialogueBody(Options):
         fields = {"turns": turns, "response_format": name, "sample_rate": sample_rate, "language": self.language_code}
         with rename_param(turns="inputs", response_format="output_format", language="language_code"):
             request = DialogueBody.model_validate(fields).speech_request(aliases)
-        return replace(request, ignored=self.ignored_options())
+        lexicon = located_entries(self.pronunciation_dictionary_locators, aliases)
+        return replace(request, params=replace(request.params, lexicon=lexicon), ignored=self.ignored_options())
 
 
 def elevenlabs_routes(service: Service) -> APIRouter:

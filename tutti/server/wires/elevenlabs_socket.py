@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from tutti.server.speech_session import Context, checked_request, run_session
 from tutti.server.text_feed import TextFeed
 from tutti.server.websocket import Message, MessageSocket
 from tutti.server.wires.elevenlabs import DEFAULT_FORMAT, TextToSpeechBody
+from tutti.server.wires.elevenlabs_dictionaries import message_entries
 from tutti.server.wires.foreign import foreign_voice, speed_of
 from tutti.server.wires.session import WireSession, WireText, context_name, phrase, text_of
 from tutti.server.wires.token_times import CharTime, Token, char_times
@@ -87,6 +88,7 @@ class ElevenLabsContext:
 
     voice: str
     speed: float | None = None
+    lexicon: Mapping[str, str] = field(default_factory=dict)
     n_flushed: int = 0  # characters, by a message that says so
     is_broken: bool = False  # an error ended it
 
@@ -140,7 +142,7 @@ class MultiStreamSession(WireSession):
         context = self.contexts.get(name)
         speed = _speed(message)
         if context is None:
-            options = ElevenLabsContext(self._voice, speed)
+            options = ElevenLabsContext(self._voice, speed, message_entries(message, self.aliases))
             self._request(options)
             self.open(name, options)
         elif speed is not None and speed != context.options.speed:
@@ -210,7 +212,7 @@ class MultiStreamSession(WireSession):
         speed = 1.0 if options.speed is None else options.speed
         model = query.get("model_id")
         model = model if model in aliases.checkpoints else None
-        return replace(request, params=replace(request.params, speed=speed, model=model))
+        return replace(request, params=replace(request.params, speed=speed, model=model, lexicon=options.lexicon))
 
     async def audio(self, context: Context, text: TextFeed, speech: Speech, data: bytes, *, is_new: bool) -> None:
         assert isinstance(text, CharText)
