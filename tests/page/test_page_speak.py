@@ -16,6 +16,7 @@ from tests.page.browser import Visitor, digest, ok
 from tests.server.harness import LONG, RunningServer
 from tutti.audio import FORMATS
 from tutti.model.prosody import EMOTIONS, LIMITS
+from tutti.text.marks import _NAMES
 
 pytestmark = pytest.mark.browser
 
@@ -308,3 +309,57 @@ def test_it_can_be_used_with_the_keyboard_alone(server: RunningServer, visit: Vi
     with visitor.new_playback():
         visitor.page.keyboard.press("Enter")
     visitor.wait_for_end()
+
+
+CAST = {"Anna": "af_bella", "Ben": "am_michael"}
+DIALOGUE = "Once.\nAnna: Ready?\nBen: Yes. Anna is ready: look!\n"
+
+
+def test_a_dialogue_has_the_voices_of_its_cast_and_its_words_are_found(server: RunningServer, visit: Visit) -> None:
+    visitor = visit(server)
+    visitor.wait(".card")
+    visitor.enter_text(DIALOGUE)
+    for name, voice in CAST.items():
+        visitor.press(f"Add {name}")
+        visitor.page.get_by_label(f"Voice of {name}").select_option(voice)
+    visitor.speak()
+    text = server.engine.requests[-1]["text"]
+    assert re.findall(r"\[voice:(.*?)\]\n(.*?) *(?=\[|$)", text, re.DOTALL) == [
+        ("af_heart", "Once."), ("Anna", "Ready?"), ("Ben", "Yes. Anna is ready: look!"),
+    ]  # fmt: skip
+    names = server.engine.requests[-1]["voice_names"]
+    assert {name: names[name.lower()] for name in CAST} == CAST
+    assert visitor.text(".spoken-text").split() == DIALOGUE.split()
+    words = visitor.page.locator(".spoken-text [data-n]").all_inner_texts()
+    assert [word.strip(".,?!:") for word in words] == ["Once", "Ready", "Yes", "Anna", "is", "ready", "look"]
+    visitor.page.locator("#link").click()
+    visitor.page.wait_for_url("**/#speak?*")
+    other = visit(server, "#" + str(visitor.page.url).partition("#")[2])
+    other.wait("#code")
+    assert other.text("#code") == visitor.text("#code")
+    visitor.press("Python")
+    assert '"Anna": "af_bella"' in visitor.text("#code")
+
+
+def test_a_button_puts_a_mark_around_the_words_and_no_mark_is_shown_as_spoken(
+    server: RunningServer, visit: Visit
+) -> None:
+    visitor = visit(server)
+    visitor.enter_text("deep water, runs")
+    visitor.page.locator("#text").evaluate("area => area.setSelectionRange(7, 7)")
+    visitor.press("Stress")
+    assert visitor.page.locator("#text").input_value() == "deep [emphasis:strong]water[/emphasis], runs"
+    marks = "".join(f"[{name}:{value}]" for name, value in MARKS.items())
+    ends = "".join(f"[/{name}]" for name in MARKS)
+    visitor.speak(f"deep [pause:10ms]{marks}water{ends}, runs")
+    assert visitor.text(".spoken-text") == "deep water, runs"
+
+
+MARKS = {
+    "rate": "1.1", "pitch": "+1", "volume": "0.9", "emphasis": "whispered", "voice": "af_bella", "lang": "en-gb",
+    "emotion": "calm",
+}  # fmt: skip
+
+
+def test_those_are_all_marks() -> None:
+    assert list(MARKS) == _NAMES.split("|")

@@ -2,6 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import type { Problem } from "./problems";
 import type { SpeechRequest } from "./request";
+import { blankNames } from "./dialogue";
 import { blankMarks, placeWord, type PlacedWord, type Word } from "./words";
 
 export const RATE = 24_000;
@@ -55,7 +56,7 @@ export class Clip {
     readonly title: string,
     readonly created_ms = uniqueNow_ms(),
   ) {
-    this.plainText = blankMarks(request.text);
+    this.plainText = blankNames(blankMarks(request.text), request.cast);
   }
 
   append(piece: Float32Array): void {

@@ -1,12 +1,13 @@
 // Estimate the length of the speech from the text.
 import type { SpeechRequest } from "./request";
+import { blankNames } from "./dialogue";
 import { blankMarks } from "./words";
 
 const WIDE_CHARACTER = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/g; // one character is a syllable or more
 const LETTERS_PER_S = 14.5;
 const WIDE_PER_S = 4.5;
 const SENTENCE_S = 0.3; // of silence after a sentence, and where a mark changes the manner of speaking
-const BREAK = /[.!?…:;]+(?=\s|$)|\[(?:voice|rate|pitch|lang):/g;
+const BREAK = /[.!?…:;]+(?=\s|$)|\[(?:voice|lang|emotion):/g;
 const PAUSE = /\[pause:\s*([\d.]+)\s*(ms|s)\s*\]|<break[^>]*time="([\d.]+)(ms|s)"/g;
 
 export interface Estimate {
@@ -16,7 +17,7 @@ export interface Estimate {
 }
 
 export function estimate(request: SpeechRequest): Estimate {
-  const plain = blankMarks(request.text);
+  const plain = blankNames(blankMarks(request.text), request.cast);
   const wide = plain.match(WIDE_CHARACTER)?.length ?? 0;
   const letters = plain.replace(WIDE_CHARACTER, "").replace(/\s+/g, " ").trim().length;
   let pauses_s = SENTENCE_S * Math.max(0, (request.text.match(BREAK)?.length ?? 0) - 1);

@@ -92,7 +92,7 @@ export async function restoreClips(max: number): Promise<Clip[]> {
 }
 
 function restore(stored: StoredClip): Clip {
-  const clip = new Clip(stored.request, stored.title, stored.id);
+  const clip = new Clip({ ...stored.request, cast: stored.request.cast ?? [] }, stored.title, stored.id);
   clip.append(toFloats(new Uint8Array(stored.pcm)));
   clip.words.value = stored.words;
   clip.chunkEnds.value = stored.chunkEnds;

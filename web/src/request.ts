@@ -1,4 +1,5 @@
 // One speech request: the request body, the link and the code snippets are made from this value.
+import { type Speaker, type Turn, turns } from "./dialogue";
 import { parseBlend, type VoiceWeight, writeBlend } from "./blend";
 
 export interface SpeechRequest {
@@ -11,9 +12,10 @@ export interface SpeechRequest {
   energy: number; // decibels
   emotion: string;
   model?: string; // of the server; none = its default
+  cast: Speaker[]; // of a dialogue; none = one voice for all
 }
 
-export type RequestBody = Record<string, string | number | boolean>;
+export type RequestBody = Record<string, string | number | boolean | Turn[] | Record<string, string>>;
 
 /** The limits of docs/speaking.md; a default value is left out of the request. */
 export const PROSODY = {
@@ -38,11 +40,25 @@ export const DEFAULT_REQUEST: SpeechRequest = {
   pitch_range: 1,
   energy: 0,
   emotion: "neutral",
+  cast: [],
 };
 
-/** The body of the request, without default values. */
+/** The route that takes the body. */
+export function requestPath(request: SpeechRequest): string {
+  return request.cast.length ? "/v1/audio/dialogue" : "/v1/audio/speech";
+}
+
+/** The body of the request, without default values: a dialogue if it has a cast. */
 export function requestBody(request: SpeechRequest): RequestBody {
-  const body: RequestBody = { input: request.text, voice: writeBlend(request.voice) };
+  if (!request.cast.length) return { input: request.text, voice: writeBlend(request.voice), ...expression(request) };
+  const named = request.cast.filter(({ name }) => name.trim());
+  const cast = Object.fromEntries(named.map(({ name, voice }) => [name.trim(), voice]));
+  return { cast, turns: turns(request), ...expression(request) };
+}
+
+/** How it is spoken, without default values. */
+function expression(request: SpeechRequest): Record<string, string | number> {
+  const body: Record<string, string | number> = {};
   if (request.style) body.style = request.style;
   if (request.emotion !== "neutral") body.emotion = request.emotion;
   if (request.model) body.model = request.model;
@@ -52,7 +68,9 @@ export function requestBody(request: SpeechRequest): RequestBody {
 
 /** The request as a URL fragment, which browsers do not send to servers. */
 export function requestLink(request: SpeechRequest): string {
-  const fields = Object.entries(requestBody(request)).map(([name, value]) => [name, String(value)]);
+  const one = { ...request, cast: [] };
+  const fields = Object.entries(requestBody(one)).map(([name, value]) => [name, String(value)]);
+  for (const { name, voice } of request.cast) fields.push(["cast", `${voice} ${name}`]);
   return `#speak?${new URLSearchParams(fields)}`;
 }
 
@@ -68,6 +86,10 @@ export function parseLink(fragment: string): SpeechRequest | null {
   if (EMOTIONS.includes(emotion)) request.emotion = emotion;
   const model = fields.get("model");
   if (model) request.model = model;
+  request.cast = fields.getAll("cast").map((each) => {
+    const [speaker, ...name] = each.split(" ");
+    return { voice: speaker!, name: name.join(" ") };
+  });
   for (const name of PROSODY_NAMES) {
     const value = Number(fields.get(name) ?? Number.NaN);
     const { low, high } = PROSODY[name];

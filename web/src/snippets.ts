@@ -1,5 +1,5 @@
 // The current request as code that runs unchanged.
-import { type RequestBody, requestBody, type SpeechRequest } from "./request";
+import { type RequestBody, requestBody, requestPath, type SpeechRequest } from "./request";
 
 export interface Snippet {
   name: string;
@@ -10,18 +10,21 @@ const OPENAI_PARAMETERS = ["input", "voice", "speed"]; // of its library; the re
 
 export function snippets(request: SpeechRequest, format: string, origin: string, withKey: boolean): Snippet[] {
   const fields = { ...requestBody(request), response_format: format };
-  return [
-    { name: "curl", code: curl(fields, format, origin, withKey) },
-    { name: "Python", code: python(fields, format, origin, withKey) },
-    { name: "JavaScript", code: javascript(fields, origin, withKey) },
-    { name: "tutti.client", code: tuttiClient(fields, format, origin, withKey) },
+  const url = origin + requestPath(request);
+  const isDialogue = request.cast.length > 0; // for which OpenAI's library and ours have no call
+  const inPython = isDialogue ? plainPython(fields, format, url, withKey) : python(fields, format, origin, withKey);
+  const plain = [
+    { name: "curl", code: curl(fields, format, url, withKey) },
+    { name: "Python", code: inPython },
+    { name: "JavaScript", code: javascript(fields, url, withKey) },
   ];
+  return isDialogue ? plain : [...plain, { name: "tutti.client", code: tuttiClient(fields, format, origin, withKey) }];
 }
 
-function curl(fields: RequestBody, format: string, origin: string, withKey: boolean): string {
+function curl(fields: RequestBody, format: string, url: string, withKey: boolean): string {
   const json = JSON.stringify(fields).replaceAll("'", "'\\''");
   const key = withKey ? ' \\\n  -H "Authorization: Bearer $TUTTI_KEY"' : "";
-  return `curl ${origin}/v1/audio/speech -o speech.${format} \\\n  -H 'Content-Type: application/json'${key} \\\n  -d '${json}'`;
+  return `curl ${url} -o speech.${format} \\\n  -H 'Content-Type: application/json'${key} \\\n  -d '${json}'`;
 }
 
 function python(fields: RequestBody, format: string, origin: string, withKey: boolean): string {
@@ -38,15 +41,27 @@ ${keywords(standard)}${more}
 speech.write_to_file("speech.${format}")`;
 }
 
-function javascript(fields: RequestBody, origin: string, withKey: boolean): string {
+function javascript(fields: RequestBody, url: string, withKey: boolean): string {
   const key = withKey ? ", Authorization: `Bearer ${process.env.TUTTI_KEY}`" : "";
-  return `const response = await fetch("${origin}/v1/audio/speech", {
+  return `const response = await fetch("${url}", {
   method: "POST",
   headers: { "Content-Type": "application/json"${key} },
   body: JSON.stringify(${JSON.stringify(fields, null, 2).replaceAll("\n", "\n  ")}),
 });
 if (!response.ok) throw new Error((await response.json()).error.message);
 const speech = await response.arrayBuffer();`;
+}
+
+function plainPython(fields: RequestBody, format: string, url: string, withKey: boolean): string {
+  const key = withKey ? ', "Authorization": f"Bearer {os.environ[\'TUTTI_KEY\']}"' : "";
+  return `import json
+${withKey ? "import os\n" : ""}from pathlib import Path
+from urllib.request import Request, urlopen
+
+body = ${JSON.stringify(fields, null, 4)}
+headers = {"Content-Type": "application/json"${key}}
+with urlopen(Request("${url}", json.dumps(body).encode(), headers)) as answer:
+    Path("speech.${format}").write_bytes(answer.read())`;
 }
 
 function tuttiClient(fields: RequestBody, format: string, origin: string, withKey: boolean): string {

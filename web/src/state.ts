@@ -81,7 +81,8 @@ export function speak(): void {
 export function startClip(wanted: SpeechRequest, parallel = false): Clip {
   if (!parallel) stop();
   problem.value = null;
-  const clip = new Clip(wanted, writeBlend(wanted.voice));
+  const speakers = wanted.cast.map(({ name }) => name).join(", ");
+  const clip = new Clip(wanted, speakers || writeBlend(wanted.voice));
   for (const oldest of clips.value.slice(MAX_CLIPS - 1)) void removeClip(oldest);
   clips.value = [clip, ...clips.value].slice(0, MAX_CLIPS);
   void synthesise(wanted, clip, running.signal).then(() => {

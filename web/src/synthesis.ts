@@ -1,7 +1,7 @@
 // Send a request and fill its clip as the events arrive.
 import { type Clip, type Steps, toFloats } from "./clip";
 import { explain, type Problem } from "./problems";
-import { requestBody, type SpeechRequest } from "./request";
+import { requestBody, requestPath, type SpeechRequest } from "./request";
 import { post, ServerError } from "./server";
 import { events } from "./sse";
 import type { Word } from "./words";
@@ -25,7 +25,7 @@ export async function synthesise(request: SpeechRequest, clip: Clip, stop: Abort
   const started = performance.now();
   try {
     const body = { ...requestBody(request), response_format: "pcm", stream_format: "sse", word_timestamps: true };
-    const response = await post("/v1/audio/speech", body, stop);
+    const response = await post(requestPath(request), body, stop);
     clip.batch.value = Number(response.headers.get("x-batch-size")) || null;
     clip.steps.value = parseServerTiming(response.headers.get("server-timing") ?? "");
     for await (const event of events<Event>(response)) {

@@ -12,7 +12,7 @@ export interface PlacedWord extends Word {
 
 // Marks, SSML tags, and both sides of a word with its pronunciation: [word](/ipa/).
 const MARKS =
-  /\[(?:(?:pause|rate|pitch|voice|lang):[^[\]\n]*|\/(?:rate|pitch|voice|lang))\]|\[(?=[^[\]\n]*\]\(\/)|\]\(\/[^)\n]*\/\)|<!--[^]*?-->|<[/?]?[a-zA-Z][^<>]*>/gi;
+  /\[(?:(?:pause|rate|pitch|volume|emphasis|voice|lang|emotion):[^[\]\n]*|\/(?:rate|pitch|volume|emphasis|voice|lang|emotion))\]|\[(?=[^[\]\n]*\]\(\/)|\]\(\/[^)\n]*\/\)|<!--[^]*?-->|<[/?]?[a-zA-Z][^<>]*>/gi;
 
 /** Replace marks and tags, which are not spoken, by as many blanks, so that positions stay. */
 export function blankMarks(text: string, blank = " "): string {

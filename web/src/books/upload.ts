@@ -31,7 +31,7 @@ export async function upload(): Promise<void> {
   if (!book) return;
   sending.value = true;
   problem.value = null;
-  const { input: _, ...options } = requestBody(request.value);
+  const { input: _, ...options } = requestBody({ ...request.value, cast: [] });
   const form = new FormData();
   for (const [name, value] of Object.entries(options)) form.set(name, String(value));
   form.set("voice", writeBlend(request.value.voice));

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { captions } from "../captions";
 import { Icon } from "../icons";
-import { FORMATS, requestBody, requestLink } from "../request";
+import { FORMATS, requestBody, requestLink, requestPath } from "../request";
 import { saveBlob } from "../save";
 import { key, post } from "../server";
 import { snippets } from "../snippets";
@@ -15,7 +15,7 @@ const saving = signal(false);
 
 export function Export() {
   const code = snippets(request.value, format.value, location.origin, key.value !== "");
-  const shownCode = code.find(({ name }) => name === language.value)!;
+  const shownCode = code.find(({ name }) => name === language.value) ?? code[0]!;
   const words = shownClip.value?.words.value.length ?? 0;
   return (
     <section class="export" aria-labelledby="export-title">
@@ -65,7 +65,7 @@ export function Export() {
             <button
               key={name}
               type="button"
-              aria-pressed={name === language.value}
+              aria-pressed={name === shownCode.name}
               onClick={() => (language.value = name)}
             >
               {name}
@@ -95,7 +95,7 @@ async function download(): Promise<void> {
   status.value = "Preparing the file…";
   try {
     const body = { ...requestBody(request.value), response_format: format.value, stream: false };
-    const response = await post("/v1/audio/speech", body);
+    const response = await post(requestPath(request.value), body);
     saveBlob(await response.blob(), `speech.${format.value}`);
   } catch (error) {
     fail(error, () => void download());

@@ -60,8 +60,8 @@ export function Prosody() {
 }
 
 function reset(): void {
-  const { text, voice, style } = request.value;
-  updateRequest({ ...DEFAULT_REQUEST, text, voice, style });
+  const { text, voice, style, cast } = request.value;
+  updateRequest({ ...DEFAULT_REQUEST, text, voice, style, cast });
 }
 
 function signed(value: number): string {

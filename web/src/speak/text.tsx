@@ -1,18 +1,23 @@
 // The text, with an estimate that follows the typing.
 import { useComputed } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { estimate } from "../estimate";
 import { Icon } from "../icons";
 import { DEFAULT_REQUEST } from "../request";
 import { busy, clips, request, speak, stop, updateRequest } from "../state";
 import { formatSeconds } from "../time";
+import { DIALOGUE } from "./cast";
+import { Marks } from "./marks";
 
 const EXAMPLES = {
-  Sentence: DEFAULT_REQUEST.text,
-  Numbers: "On Jan 5th at 3:30 pm, Dr. Smith paid $5.20 for 3 lbs of apples, 10-15 % less than in v2.0.1 of the plan.",
-  "Two voices":
-    "[voice:af_heart]Did you hear that? [voice:am_michael]No. [pause:600ms] What was it? [voice:af_heart][rate:0.85]Only the wind.",
-  Paragraph:
-    "The orchestra tunes to a single note. One oboe holds it, alone, and for a moment nobody else makes a sound. Then the strings take it up, desk by desk, and the brass, and the drums, until the hall is full. Nobody waited for the last player to find a chair. The conductor waits until the last of them has found it. Then the hall falls silent, and the evening begins.",
+  Sentence: { text: DEFAULT_REQUEST.text },
+  Numbers: {
+    text: "On Jan 5th at 3:30 pm, Dr. Smith paid $5.20 for 3 lbs of apples, 10-15 % less than in v2.0.1 of the plan.",
+  },
+  Dialogue: DIALOGUE,
+  Paragraph: {
+    text: "The orchestra tunes to a single note. One oboe holds it, alone, and for a moment nobody else makes a sound. Then the strings take it up, desk by desk, and the brass, and the drums, until the hall is full. Nobody waited for the last player to find a chair. The conductor waits until the last of them has found it. Then the hall falls silent, and the evening begins.",
+  },
 };
 
 export function Text() {
@@ -21,6 +26,7 @@ export function Text() {
     clips.value.map((clip) => (clip.state.value === "whole" ? clip.timesRealTime.value : null)).find(Boolean),
   );
   const { characters, words, speech_s } = expected.value;
+  const area = useRef<HTMLTextAreaElement>(null);
   const onKey = (event: KeyboardEvent) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) speak();
   };
@@ -31,9 +37,9 @@ export function Text() {
           <label for="text">Text</label>
         </h2>
         <ul class="chips" aria-label="Examples">
-          {Object.entries(EXAMPLES).map(([name, text]) => (
+          {Object.entries(EXAMPLES).map(([name, example]) => (
             <li key={name}>
-              <button type="button" class="chip" onClick={() => updateRequest({ text })}>
+              <button type="button" class="chip" onClick={() => updateRequest({ cast: [], ...example })}>
                 {name}
               </button>
             </li>
@@ -42,6 +48,7 @@ export function Text() {
       </div>
       <textarea
         id="text"
+        ref={area}
         rows={4}
         spellcheck={false}
         aria-describedby="estimate"
@@ -49,6 +56,7 @@ export function Text() {
         onInput={(event) => updateRequest({ text: event.currentTarget.value })}
         onKeyDown={onKey}
       />
+      <Marks area={area} />
       <p class="hint">
         A whole book? Drop a file (.epub .txt .md .pdf) on this page, or open <a href="#books">Audiobooks</a>.
       </p>

@@ -1,6 +1,7 @@
 // The Speak view: a text, a voice, and the numbers of the result.
 import { ProblemBox } from "../problem-box";
 import { problem, retry } from "../state";
+import { Cast } from "./cast";
 import { Compare } from "./compare";
 import { Export } from "./export";
 import { History } from "./history";
@@ -17,6 +18,7 @@ export function SpeakView() {
       <h1 class="hidden">Speak a text</h1>
       <div class="column">
         <Text />
+        <Cast />
         <ProblemBox problem={problem.value} onRetry={retry} />
         <Waveform />
         <Numbers />
