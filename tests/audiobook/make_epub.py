@@ -40,6 +40,7 @@ def epub(
     nav: str | None = None,
     ncx: str | None = None,
     cover: bytes | None = None,
+    metadata: str = "",
     extra: Mapping[str, str | bytes] | None = None,
 ) -> bytes:
     """An EPUB 3 with these XHTML documents; `nav` is the list of its contents page, `ncx` the navMap of an EPUB 2."""
@@ -54,7 +55,7 @@ def epub(
     creators = "".join(f"<dc:creator>{escape(author)}</dc:creator>" for author in authors)
     package = f"""<?xml version="1.0" encoding="utf-8"?>
 <package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">
-<dc:title>{escape(title)}</dc:title>{creators}<dc:language>{language}</dc:language></metadata>
+<dc:title>{escape(title)}</dc:title>{creators}<dc:language>{language}</dc:language>{metadata}</metadata>
 <manifest>{"".join(items)}</manifest><spine>{refs}</spine></package>"""
     members: dict[str, str | bytes] = {"META-INF/container.xml": CONTAINER, "OEBPS/content.opf": package}
     members |= {f"OEBPS/{name}": text for name, text in pages.items()}

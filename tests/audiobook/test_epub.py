@@ -36,6 +36,18 @@ def test_title_author_language_and_cover_come_from_the_package() -> None:
     assert (book.cover.data, book.cover.kind, book.cover.width, book.cover.height) == (png(7, 5), "png", 7, 5)
 
 
+def test_year_and_series_come_from_the_package() -> None:
+    for metadata in (
+        '<dc:date>2019-05-01</dc:date><meta name="calibre:series" content="Winters"/>'
+        '<meta name="calibre:series_index" content="2.0"/>',
+        '<dc:date>May 2019</dc:date><meta property="belongs-to-collection" id="c">Winters</meta>'
+        '<meta refines="#c" property="group-position">2</meta>',
+    ):
+        book = read(epub(TWO, metadata=metadata))
+        assert (book.year, book.series) == ("2019", "Winters #2")
+    assert (read(epub(TWO)).year, read(epub(TWO)).series) == ("", "")
+
+
 def test_order_comes_from_the_spine_and_without_contents_chapters_from_headings() -> None:
     book = read(epub(TWO, spine=("a.xhtml", "b.xhtml")))
     assert titles(book) == ["A", "C", "B"]

@@ -20,7 +20,7 @@ def test_a_job_of_the_version_with_voicing_is_read() -> None:
     fields = json.loads(JOB.to_json())
     fields["voicing"] = fields.pop("params")
     fields["voicing"]["names"] = fields["voicing"].pop("voice_names")
-    for later in ("code_blocks", "normalization", "pcm_volume", "with_words", "voice_rates"):
+    for later in ("code_blocks", "normalization", "pcm_volume", "with_words", "voice_rates", "pauses"):
         del fields["voicing"][later]
     assert set(fields["voicing"]) == {
         "voice", "style", "speed", "pitch", "pitch_range", "energy", "emotion", "language", "lexicon", "names", "seed",

@@ -141,6 +141,12 @@ def test_fictionbook_has_title_authors_cover_and_chapters() -> None:
         assert texts(read) == {"Snow": "Snow\n\nIt fell.", "Ice": "Ice\n\nIt held."}
 
 
+def test_fictionbook_has_a_year_and_a_series() -> None:
+    about = '<date value="2019-05-01">May 2019</date><sequence name="Winters" number="2"/>'
+    read = book(fb2(SECTION.format("Snow", "It fell."), about=about), "x.fb2")
+    assert (read.year, read.series) == ("2019", "Winters #2")
+
+
 def test_fictionbook_in_a_declared_encoding() -> None:
     data = fb2(SECTION.format("Снег", "Он падал."), title="Зима", encoding="windows-1251")
     read = book(data, "x.fb2")

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.audiobook.ffprobe import probe
 from tests.audiobook.make_epub import epub, page, png
 from tests.cli.read_with_tones import log_texts
 from tests.fakes import silent_voices, tone_engine
@@ -252,6 +253,43 @@ def test_a_cast_speaks_its_turns_and_quotes(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cast.toml").write_text('Anna = "af_hart"\n')
     code, errors = run(tmp_path / "play.md", "-o", tmp_path / "play.wav", "--cast", tmp_path / "cast.toml")
     assert (code, "af_hart" in errors) == (2, True)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("suffix", "series", "number"),
+    [(".m4b", "show", "episode_id"), (".mp3", "series", "series-part"), (".flac", "series", "series-part"),
+     (".opus", "series", "series-part")],
+)  # fmt: skip
+def test_tags_say_who_wrote_and_reads_it_when_and_in_which_series(
+    run: Run, tmp_path: Path, suffix: str, series: str, number: str
+) -> None:
+    (tmp_path / "b.md").write_text(
+        "---\ntitle: Ice\nauthor: Ada\ndate: 2024-05-01\nseries: The Winters #2\nlanguage: en-GB\n---\n\nIt held.\n"
+    )
+    out = tmp_path / f"b{suffix}"
+    assert run(tmp_path / "b.md", "-o", out, "--voice", "bm_george")[0] == 0
+    tags = probe(out)
+    assert (tags["title"], tags["album"], tags["artist"], tags["album_artist"]) == ("Ice", "Ice", "Ada", "Ada")
+    assert (tags["date"], tags["composer"], tags["grouping"]) == ("2024", "George", "The Winters #2")
+    assert (tags[series], tags[number], tags["language"], tags["genre"]) == ("The Winters", "2", "eng", "Audiobook")
+    own = ("--title", "Snow", "--author", "Bob", "--year", "1999", "--series", "Others", "--narrator", "Cy")
+    assert run(tmp_path / "b.md", "-o", out, *own)[0] == 0
+    tags = probe(out)
+    assert (tags["title"], tags["artist"], tags["date"], tags["composer"]) == ("Snow", "Bob", "1999", "Cy")
+    assert (tags[series], number in tags) == ("Others", False)
+    assert run(tmp_path / "b.md", "-o", out, "--year", "soon")[0] == 2
+
+
+def test_a_library_has_the_folders_that_audiobookshelf_takes(run: Run, book: Path, tmp_path: Path) -> None:
+    library = tmp_path / "books"
+    assert run(book, "--library", library)[0] == 0
+    folder = library / "Ada Example" / "The Third Winter"
+    assert sorted(path.name for path in folder.iterdir()) == ["The Third Winter.m4b", "cover.png"]
+    (tmp_path / "b.md").write_text("---\ntitle: Ice/Fire?\nseries: The Winters #2\n---\n\nIt held.\n")
+    assert run(tmp_path / "b.md", "--library", library)[0] == 0
+    assert (library / "Unknown Author/The Winters/Vol 2 - Ice_Fire_/Ice_Fire_.m4b").exists()
+    assert run(book, "--library", library, "-o", tmp_path / "b.m4b")[0] == 2
 
 
 def test_parts_are_skipped_and_it_is_said(run: Run, tmp_path: Path) -> None:

@@ -40,12 +40,17 @@ class CoverImage:
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """Title, author, chapters and cover."""
+    """Title, author and more of a book, chapters and cover."""
 
     title: str = ""
     author: str = ""
     marks: Sequence[ChapterMark] = ()
     cover: CoverImage | None = None
+    year: str = ""
+    series: str = ""
+    number: str = ""  # in the series
+    narrator: str = ""
+    language: str = ""  # as in BCP 47
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,13 @@ CONTAINERS = {
         ),
     )
 }
+# ISO 639-2, as files want it, by ISO 639-1.
+LANGUAGES = {
+    "ar": "ara", "cs": "ces", "da": "dan", "de": "deu", "el": "ell", "en": "eng", "es": "spa", "fi": "fin", "fr": "fra",
+    "he": "heb", "hi": "hin", "hu": "hun", "id": "ind", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld", "no": "nor",
+    "pl": "pol", "pt": "por", "ro": "ron", "ru": "rus", "sv": "swe", "th": "tha", "tr": "tur", "uk": "ukr", "vi": "vie",
+    "zh": "zho",
+}  # fmt: skip
 BIT_RATE = 64_000  # of one voice
 SAMPLE_FORMAT = {"aac": "fltp", "libmp3lame": "fltp", "libopus": "flt", "flac": "s16"}
 
@@ -100,6 +112,21 @@ class Writer(Protocol):
 
     def abandon(self) -> None:
         """Release a file that will not be finished."""
+
+
+def file_tags(kind: Container, tags: Tags) -> dict[str, str]:
+    """The tags of a file by FFmpeg's names; the narrator is the composer, which is where players look for one."""
+    with_number = f"{tags.series} #{tags.number}" if tags.series and tags.number else tags.series
+    every = {
+        "title": tags.title, "album": tags.title, "artist": tags.author, "album_artist": tags.author,
+        "composer": tags.narrator, "genre": "Audiobook", "date": tags.year, "grouping": with_number,
+    }  # fmt: skip
+    if kind.muxer == "mp4":  # which has a fixed list of names
+        every |= {"show": tags.series, "episode_id": tags.number}
+    else:
+        language = LANGUAGES.get(tags.language[:2].lower(), "")
+        every |= {"series": tags.series, "series-part": tags.number, "language": language}
+    return {key: text for key, text in every.items() if text}
 
 
 def writer(kind: Container, file: BinaryIO, tags: Tags, n_samples: int) -> Writer:
@@ -154,11 +181,12 @@ class MuxedWriter:
         self._n_samples = 0
         brand = {"brand": f"{kind.suffix[1:].upper()} ", "movflags": "+faststart"}
         self._out = av.open(self._file, "w", format=kind.muxer, options=brand if kind.muxer == "mp4" else {})
-        metadata = {"title": tags.title, "album": tags.title, "artist": tags.author, "genre": "Audiobook"}
-        self._out.metadata.update({key: text for key, text in metadata.items() if text})
+        self._out.metadata.update(file_tags(kind, tags))
         stream = self._out.add_stream(kind.codec, rate=SAMPLE_RATE)
         assert isinstance(stream, av.AudioStream)
         self._stream = stream
+        if language := LANGUAGES.get(tags.language[:2].lower()):
+            self._stream.metadata["language"] = language
         self._stream.layout, self._stream.format = "mono", self._format
         if kind.codec != "flac":
             self._stream.bit_rate = BIT_RATE

@@ -48,6 +48,9 @@ class Book:
     language: str = ""  # as declared in the book
     cover: CoverImage | None = None
     notes: tuple[str, ...] = ()
+    year: str = ""
+    series: str = ""  # with its number, if it has one: The Winters #2
+    narrator: str = ""  # who reads it, for the tags of the file
 
     @property
     def n_characters(self) -> int:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from tutti.audio.loudness import SILENT, Finisher, Loudness, measure_lufs
 from tutti.audio.tagged import ChapterMark, Container, FinishingWriter, Tags, Writer, writer
+from tutti.audiobook.about import split_series
 from tutti.audiobook.book import Book
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
@@ -61,7 +62,7 @@ def export_book(
     words: list[list[WordTime]] = [[] for _ in book.chapters] if captions else []
     lufs = SILENT if loudness is None else measure_lufs(_audio(plan, journal, on_written))
     with _file(path) as file:
-        out: Writer = writer(kind, file, Tags(book.title, book.author, marks, book.cover), n_samples)
+        out: Writer = writer(kind, file, _tags(book, marks), n_samples)
         if loudness is not None:
             out = FinishingWriter(out, Finisher(lufs, loudness))
         try:
@@ -123,6 +124,14 @@ def _chapter_marks(book: Book, plan: Sequence[Passage], journal: Journal) -> lis
         if n_spoken:
             marks.append(ChapterMark(book.chapters[n].title, start / SAMPLE_RATE, at / SAMPLE_RATE))
     return marks
+
+
+def _tags(book: Book, marks: Sequence[ChapterMark]) -> Tags:
+    series, number = split_series(book.series)
+    return Tags(
+        book.title, book.author, marks, book.cover,
+        year=book.year, series=series, number=number, narrator=book.narrator, language=book.language,
+    )  # fmt: skip
 
 
 def _cues(book: Book, words: Sequence[Sequence[WordTime]]) -> Iterator[Cue]:

@@ -3,9 +3,9 @@
 import asyncio
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,23 +13,64 @@ from tutti.cli import options
 from tutti.cli.terminal import counted, print_dropped, print_notices, progress_bar
 from tutti.errors import InvalidInput
 
+SUFFIX = ".m4b"
+
 if TYPE_CHECKING:
+    from tutti.audio.tagged import CoverImage
     from tutti.audiobook.book import Book
     from tutti.audiobook.journal import Journal
     from tutti.audiobook.narrate import OnProgress
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What overrides that of the book."""
+
+    title: Annotated[str | None, typer.Option(help="Overrides the title in the book.")] = None
+    author: Annotated[str | None, typer.Option(help="Overrides the author in the book.")] = None
+    year: Annotated[str | None, typer.Option(help="Overrides the year in the book.")] = None
+    series: Annotated[str | None, typer.Option(help='Its series, with the number: "The Winters #2".')] = None
+    narrator: Annotated[str | None, typer.Option(help="Who reads, for the tags; default: the name of the voice.")] = (
+        None
+    )
+    cover: Annotated[Path | None, typer.Option(help="A JPEG or PNG file; overrides the cover in the book.")] = None
+
+    def override(self, book: "Book") -> "Book":
+        from tutti.audiobook.about import check_year
+
+        own = {"title": self.title, "author": self.author, "series": self.series, "narrator": self.narrator}
+        overrides = {**own, "year": check_year(self.year or "")}
+        changed: dict[str, Any] = {name: text for name, text in overrides.items() if text}
+        return replace(book, **changed, cover=self._read_cover(book))
+
+    def _read_cover(self, book: "Book") -> "CoverImage | None":
+        from tutti.audiobook.book import parse_cover
+
+        if self.cover is None:
+            return book.cover
+        try:
+            picture = parse_cover(self.cover.read_bytes())
+        except OSError as exc:
+            raise InvalidInput(f"cannot read {self.cover}: {exc.strerror}", param="cover") from exc
+        if picture is None:
+            raise InvalidInput(f"{self.cover} is neither a JPEG nor a PNG file", param="cover")
+        return picture
+
+
 @options.with_groups
 def read(
-    book: Annotated[Path, typer.Argument(help="An .epub, .docx, .odt, .fb2, .pdf, .html, .md or .txt file.")],
+    book: Annotated[
+        str, typer.Argument(help="An .epub, .docx, .odt, .fb2, .pdf, .html, .md or .txt file, or a web address.")
+    ],
     *,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The audiobook: .m4b .mp3 .opus .flac .wav …")] = None,
+    library: Annotated[
+        Path | None, typer.Option(help="Instead of --out: a folder, in which it is Author/Series/Title/Title.m4b.")
+    ] = None,
     manner: options.Manner,
     captions: options.Captions = None,
     captions_by_word: options.CaptionsByWord = False,
-    title: Annotated[str | None, typer.Option(help="Overrides the title in the book.")] = None,
-    author: Annotated[str | None, typer.Option(help="Overrides the author in the book.")] = None,
-    cover: Annotated[Path | None, typer.Option(help="A JPEG or PNG file; overrides the cover in the book.")] = None,
+    about: About,
     encoding: Annotated[str | None, typer.Option(help="Of a text that is not UTF-8: latin-1, cp1252.")] = None,
     loudness: Annotated[str | None, typer.Option(help="acx, ebu, podcast or LUFS: -18; default: as spoken.")] = None,
     cast: Annotated[Path | None, typer.Option(help="A .toml or .json file: which voice speaks for whom.")] = None,
@@ -43,6 +84,7 @@ def read(
     """
     from tutti.audio.loudness import parse_loudness
     from tutti.audio.tagged import container
+    from tutti.audiobook.about import with_reader
     from tutti.audiobook.cast import read_cast, with_cast
     from tutti.audiobook.export import CaptionFile, export_book
     from tutti.audiobook.fingerprint import fingerprint, voice_hashes
@@ -54,18 +96,23 @@ def read(
     from tutti.engine.build import open_engine, text_options
     from tutti.engine.checkpoints import audio_fingerprint, open_voices
     from tutti.engine.request import check_params
+    from tutti.text.language import request_language
 
     settings, params = means.speaking(manner)
-    path = out or Path(f"{book.stem}.m4b")
+    if out and library:
+        raise InvalidInput("give either --out or --library", param="library")
     target = parse_loudness(loudness) if loudness else None
-    kind = container(path.suffix)
+    kind = container(out.suffix if out else SUFFIX)
     caption_file = CaptionFile(captions, caption_format(captions.name), captions_by_word) if captions else None
-    for file in (path, captions or path):
+    for file in filter(None, (out, captions)):
         if not file.parent.is_dir():
             raise InvalidInput(f"cannot write {file}: there is no folder {file.parent}", param="out")
     voices = open_voices(settings).of_model(params.model)
     check_params(params, voices)
-    parsed = _read_book(book, encoding, title, author, cover, parse_skip(skip))
+    language = request_language(params.language, voices.language_of(params.voice))[0]
+    found = about.override(_read_book(book, encoding, parse_skip(skip)))
+    parsed = with_reader(found, params.voice, language)
+    path = out or _default_path(book, parsed, library)
     if cast:
         speakers = read_cast(cast, voices)
         params, parsed = speakers.params(params), with_cast(parsed, speakers.names)
@@ -77,7 +124,7 @@ def read(
     if restart:
         journal_path.unlink(missing_ok=True)
     _print_book(parsed)
-    if warning := language_warning(parsed.language, params, voices):
+    if warning := language_warning(found.language, params, voices):
         print(warning, file=sys.stderr)
     with Journal(journal_path, identity) as journal:
         _print_resumption(journal, len(plan))
@@ -106,6 +153,8 @@ def read(
         except KeyboardInterrupt:
             print(f"stopped; run the same command again to resume from {journal_path}", file=sys.stderr)
             raise
+        if library and parsed.cover:
+            path.with_name(f"cover.{parsed.cover.kind}").write_bytes(parsed.cover.data)
         dropped, notices = journal.dropped(), journal.notices()
         journal.remove()
     took_s = time.monotonic() - started_s
@@ -117,27 +166,34 @@ def read(
     print_notices(notices)
 
 
-def _read_book(
-    path: Path,
-    encoding: str | None,
-    title: str | None,
-    author: str | None,
-    cover: Path | None,
-    skip: frozenset[str],
-) -> "Book":
-    """Parse a book; title, author and cover override its own."""
-    from tutti.audiobook.book import parse_cover
+def _read_book(source: str, encoding: str | None, skip: frozenset[str]) -> "Book":
+    """Parse a book from a file or an address."""
     from tutti.audiobook.formats import read_book
+    from tutti.cli.web_page import is_address, read_page
 
+    if is_address(source):
+        return read_page(source, encoding, skip)
+    path = Path(source)
     try:
         with path.open("rb") as file:
-            book = read_book(file, path.name, encoding, skip)
-        picture = parse_cover(cover.read_bytes()) if cover else book.cover
+            return read_book(file, path.name, encoding, skip)
     except OSError as exc:
         raise InvalidInput(f"cannot read {exc.filename or path}: {exc.strerror}", param="book") from exc
-    if cover and picture is None:
-        raise InvalidInput(f"{cover} is neither a JPEG nor a PNG file", param="cover")
-    return replace(book, title=title or book.title, author=author or book.author, cover=picture)
+
+
+def _default_path(source: str, book: "Book", library: Path | None) -> Path:
+    """Where the audiobook is written without --out."""
+    from tutti.audiobook.about import as_name, library_path
+    from tutti.cli.web_page import is_address
+
+    if library is None:
+        return Path((as_name(book.title) if is_address(source) else Path(source).stem) + SUFFIX)
+    path = library_path(book, library, SUFFIX)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise InvalidInput(f"cannot make the folder {path.parent}: {exc.strerror}", param="library") from exc
+    return path
 
 
 def _print_book(book: "Book") -> None:

@@ -32,6 +32,9 @@ class JobBody(SpeechFields):
     captions_by_word: bool | None = Field(None, description="time each word in vtt")
     title: str | None = Field(None, max_length=1000, description="instead of the book's own")
     author: str | None = Field(None, max_length=1000, description="instead of the book's own")
+    year: Annotated[str, Field(pattern=r"^\d{4}$")] | None = Field(None, description="instead of the book's own")
+    series: str | None = Field(None, max_length=500, description="with the number", examples=["The Winters #2"])
+    narrator: str | None = Field(None, max_length=500, description="in the tags; default: the name of the voice")
     loudness: Name | None = Field(
         None, description=f"{' '.join(PRESETS)}, or LUFS; default: as spoken", examples=["acx"]
     )

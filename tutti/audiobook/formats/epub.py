@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import BinaryIO
 
 from tutti.audio.tagged import CoverImage
+from tutti.audiobook.about import series_of, year_of
 from tutti.audiobook.book import MAX_BYTES, MAX_COVER_BYTES, Book, Chapter, decode_text, parse_cover
 from tutti.audiobook.formats.archive import Archive, resolve_link
 from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks, without_skipped
@@ -86,6 +87,8 @@ def read_epub(file: BinaryIO, name: str, encoding: str | None, skipping: Skippin
             language,
             _cover(archive, package, items, notes),
             _few(notes),
+            year_of(_metadata(package, "date")),
+            _series(package),
         )
 
 
@@ -274,6 +277,23 @@ def _by_heading(pages: Sequence[SpinePage]) -> tuple[Chapter, ...]:
     if sum(section.level > 0 for section in sections) > 1:
         return chapters(sections)
     return tuple(Chapter(title, join_blocks(blocks)) for title, blocks in spoken if blocks)
+
+
+def _series(package: Sequence[Element]) -> str:
+    """The series as Calibre writes it, else as EPUB 3 has it."""
+    named = {element.attributes.get("name", ""): element.attributes.get("content", "") for element in package}
+    if name := named.get("calibre:series", ""):
+        return series_of(name, named.get("calibre:series_index", ""))
+    properties = [element for element in package if element.name == "meta" and element.text]
+    positions = {
+        element.attributes.get("refines", ""): element.text
+        for element in properties
+        if element.attributes.get("property") == "group-position"
+    }
+    for element in properties:
+        if element.attributes.get("property") == "belongs-to-collection":
+            return series_of(element.text, positions.get(f"#{element.attributes.get('id', '')}", ""))
+    return ""
 
 
 def _cover(

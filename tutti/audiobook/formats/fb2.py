@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from tutti.audio.tagged import CoverImage
+from tutti.audiobook.about import series_of, year_of
 from tutti.audiobook.book import MAX_BYTES, Book, parse_cover, read_document
 from tutti.audiobook.formats.archive import Archive
 from tutti.audiobook.formats.blocks import page_blocks, without_skipped
@@ -38,7 +39,9 @@ def read_fb2(file: BinaryIO, name: str, encoding: str | None, skipping: Skipping
     cover = about.cover()
     notes = ("the cover was ignored: it is neither JPEG nor PNG",) if about.cover_id and cover is None else ()
     authors = ", ".join(dict.fromkeys(about.authors))
-    return Book(about.title, authors, chapters(sections_of(blocks)), about.language, cover, notes)
+    return Book(
+        about.title, authors, chapters(sections_of(blocks)), about.language, cover, notes, about.year, about.series
+    )
 
 
 def _unzipped(file: BinaryIO, name: str) -> bytes:
@@ -62,6 +65,8 @@ class _About:
     authors: list[str] = field(default_factory=list)
     language: str = ""
     cover_id: str = ""
+    year: str = ""
+    series: str = ""
     _open: list[str] = field(default_factory=list)
     _name: list[str] = field(default_factory=list)  # parts of the name of an author
     _binary: list[str] | None = None  # the cover, while it is read and after that
@@ -84,6 +89,8 @@ class _About:
     def _start(self, tag: Tag) -> None:
         if tag.name == "image" and "coverpage" in self._open and not self.cover_id:
             self.cover_id = tag.attributes.get("href", "").removeprefix("#")
+        elif tag.name == "sequence" and "title-info" in self._open and not self.series:
+            self.series = series_of(tag.attributes.get("name", ""), tag.attributes.get("number", ""))
         elif tag.name == "binary" and self._binary is None and self.cover_id == tag.attributes.get("id"):
             self._binary = []
 
@@ -94,6 +101,8 @@ class _About:
                     self.title = f"{self.title} {text}".strip()
                 case "lang":
                     self.language = text.strip()
+                case "date":
+                    self.year = self.year or year_of(text)
                 case "first-name" | "middle-name" | "last-name" | "nickname" if self._open[-2] == "author":
                     self._name.append(text.strip())
         elif self._open[-1:] == ["binary"] and self._binary is not None:

@@ -4,23 +4,28 @@ import re
 from collections.abc import Iterable
 from typing import BinaryIO
 
+from tutti.audiobook.about import year_of
 from tutti.audiobook.book import Book, decode_text, read_document
 from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks, without_skipped
 from tutti.audiobook.formats.chapters import Section, chapters
 from tutti.audiobook.formats.parts import Skipping, note_word
 from tutti.audiobook.formats.tokens import Tag, tokens
 
+META = {
+    "author": "author", "date": "date", "dc.date": "date", "dcterms.date": "date", "article:published_time": "date",
+}  # fmt: skip
 _HEAD_CHARACTERS = 4096  # searched for declarations
 
 
 def read_html(file: BinaryIO, name: str, encoding: str | None, skipping: Skipping) -> Book:
     data = read_document(file, name)
     markup = decode_text(data, name, encoding, declared_encoding(data))
-    metadata = _metadata(markup)
+    metadata = page_metadata(markup)
     language = metadata.get("language", "")
     title, page = parse_blocks(markup, note_word(language))
     blocks = [block for block in without_skipped(page, skipping) if block.text]
-    return Book(title, metadata.get("author", ""), chapters(sections_of(blocks)), language)
+    year = year_of(metadata.get("date", ""))
+    return Book(title, metadata.get("author", ""), chapters(sections_of(blocks)), language, year=year)
 
 
 def declared_encoding(data: bytes) -> str | None:
@@ -50,12 +55,14 @@ def _section(blocks: list[Block]) -> Section:
 _DECLARED = re.compile(rb"<(?:\?xml|meta)\b[^>]{0,200}?\b(?:encoding|charset)\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.I)
 
 
-def _metadata(markup: str) -> dict[str, str]:
-    """The author and the language, if declared."""
+def page_metadata(markup: str) -> dict[str, str]:
+    """The author, the language and the date, if declared."""
     metadata: dict[str, str] = {}
     for token in tokens(markup[: 16 * _HEAD_CHARACTERS]):
         if isinstance(token, Tag) and token.name == "html" and token.attributes.get("lang"):
             metadata.setdefault("language", token.attributes["lang"])
-        elif isinstance(token, Tag) and token.name == "meta" and token.attributes.get("name", "").lower() == "author":
-            metadata.setdefault("author", token.attributes.get("content", "").strip())
+        elif isinstance(token, Tag) and token.name == "meta":
+            name = (token.attributes.get("name") or token.attributes.get("property", "")).lower()
+            if name in META:
+                metadata.setdefault(META[name], token.attributes.get("content", "").strip())
     return metadata

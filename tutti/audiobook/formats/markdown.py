@@ -3,6 +3,7 @@
 import re
 from typing import BinaryIO
 
+from tutti.audiobook.about import year_of
 from tutti.audiobook.book import Book, check_length, check_number, decode_text, read_document
 from tutti.audiobook.formats.chapters import MAX_HEADINGS, Section, chapters
 from tutti.audiobook.formats.parts import Skipping
@@ -19,7 +20,10 @@ def read_markdown(file: BinaryIO, name: str, encoding: str | None, _: Skipping) 
     sections = _sections(text)
     first = next((section.title for section in sections if section.level == 1), "")
     language = metadata.get("language") or metadata.get("lang", "")
-    return Book(metadata.get("title") or first, metadata.get("author", ""), chapters(sections), language)
+    return Book(
+        metadata.get("title") or first, metadata.get("author", ""), chapters(sections), language,
+        year=year_of(metadata.get("year") or metadata.get("date", "")), series=metadata.get("series", ""),
+    )  # fmt: skip
 
 
 def _sections(text: str) -> list[Section]:
@@ -55,7 +59,7 @@ def _sections(text: str) -> list[Section]:
 
 # YAML front matter; only plain fields are read.
 _FRONT = re.compile(r"---[ \t]*\n((?:[^\n]*\n){0,200}?)(?:---|\.\.\.)[ \t]*\n")
-_FIELD = re.compile(r"(?m)^(title|author|language|lang)[ \t]*:[ \t]*(\S[^\n]*)$", re.IGNORECASE)
+_FIELD = re.compile(r"(?m)^(title|author|language|lang|year|date|series)[ \t]*:[ \t]*(\S[^\n]*)$", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)|(?m:^ {0,3}\[[^\]^\n][^\]\n]{0,200}\]:[ \t]+\S+[^\n]*$)", re.DOTALL)
 _LINE = re.compile(r"[^\n]+")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")

@@ -37,6 +37,9 @@ class AudiobookJob:
     cast: tuple[str, ...] = ()  # names of speakers, whose voices are in `params`
     loudness: str | None = None  # as the caller wrote it
     skip: tuple[str, ...] = ()  # parts that are not read
+    year: str = ""  # these three, if they are not the book's own
+    series: str = ""
+    narrator: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -14,6 +14,7 @@ from typing import BinaryIO, TypeVar
 
 from tutti.audio.loudness import parse_loudness
 from tutti.audio.tagged import container
+from tutti.audiobook.about import with_reader
 from tutti.audiobook.book import Book
 from tutti.audiobook.export import CaptionFile, ExportResult, export_book
 from tutti.audiobook.fingerprint import fingerprint, voice_hashes
@@ -27,6 +28,7 @@ from tutti.captions import CaptionFormat
 from tutti.errors import StorageFull
 from tutti.files import atomic_write
 from tutti.speech import Speech, SpeechParams
+from tutti.text.language import request_language
 from tutti.text.options import find_pauses
 from tutti.voices import Voices
 
@@ -52,6 +54,9 @@ class JobSpec:
     cast: tuple[str, ...] = ()  # names of speakers, whose voices are in `params`
     loudness: str | None = None  # as `parse_loudness` reads it
     skip: tuple[str, ...] = ()  # parts that are not read
+    year: str = ""
+    series: str = ""
+    narrator: str = ""
 
 
 class _ExportStopped(Exception):
@@ -110,7 +115,7 @@ class JobRunner:
         """Speak what is missing and write the files; update `running` and call `on_change` on the way."""
         stored = self._book_file(folder / job.name, job.name, job, job.caller)
         parsed = await self._books.read(stored)
-        book, plan = replace(parsed.book, title=job.title, author=job.author), parsed.plan
+        book, plan = self._with_tags(job, parsed.book), parsed.plan
         audio_settings = await self._in_thread(self._audio_settings)
         used = voice_hashes(job.params, book.chapters, self._voices.seen_by(job.caller).of_model(job.params.model))
         mark = await self._in_thread(partial(fingerprint, job.params, book.chapters, plan, audio_settings, used))
@@ -137,6 +142,14 @@ class JobRunner:
         await self._books.close()
         self._imports.shutdown(cancel_futures=True)
         self._threads.shutdown(cancel_futures=True)
+
+    def _with_tags(self, job: AudiobookJob, book: Book) -> Book:
+        own = {name: getattr(job, name) for name in ("title", "author", "year", "series", "narrator")}
+        spoken = self._voices.seen_by(job.caller).of_model(job.params.model).language_of(job.params.voice)
+        language = request_language(job.params.language, spoken)[0]
+        return with_reader(
+            replace(book, **{name: text for name, text in own.items() if text}), job.params.voice, language
+        )
 
     def _book_file(self, path: Path, name: str, spec: JobSpec | AudiobookJob, caller: str) -> BookFile:
         pauses = find_pauses(spec.params.pauses)

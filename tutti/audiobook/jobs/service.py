@@ -128,6 +128,7 @@ class JobService:
                     spec.captions_by_word, spec.params, spec.title or book.title, spec.author or book.author,
                     book.n_chapters, book.n_characters, (*spec.notes, *book.notes, *([warning] if warning else [])),
                     cast=spec.cast, loudness=spec.loudness, skip=spec.skip,
+                    year=spec.year, series=spec.series, narrator=spec.narrator,
                 )  # fmt: skip
                 await self._save(job)
             except BaseException:

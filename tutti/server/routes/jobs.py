@@ -188,6 +188,7 @@ def _job_params(body: JobBody, service: Service, caller: str) -> JobSpec:
         *(params, suffix, body.captions, bool(body.captions_by_word), body.encoding),
         title=body.title, author=body.author, notes=notes, cast=cast.names if cast else (),
         loudness=body.loudness or None, skip=tuple(sorted(parse_skip(body.skip or ""))),
+        year=body.year or "", series=body.series or "", narrator=body.narrator or "",
     )  # fmt: skip
 
 
