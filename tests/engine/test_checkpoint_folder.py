@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.fakes import silent_voices, tone_engine
+from tutti.engine.build import open_engine
 from tutti.engine.checkpoint_folder import N_TOKENS, read_folder, translate
 from tutti.engine.checkpoints import Checkpoints, checkpoint_folders, choose_checkpoints, open_voices
 from tutti.errors import InvalidInput, UnknownVoice, WeightsUnavailable
@@ -145,20 +146,8 @@ def test_the_engine_speaks_each_model_with_its_voices_and_names_what_it_lacks(tm
 def test_a_checkpoint_with_permuted_symbols_and_another_voice_speaks_exactly_as_the_original(
     home: Path, tmp_path: Path
 ) -> None:
-    import onnx
-    from onnx import numpy_helper
-
-    graph = onnx.load(home / "model.onnx")
-    tables = [value for value in graph.graph.initializer if value.dims and value.dims[0] == N_TOKENS]
-    assert len(tables) == 2  # of PL-BERT and of the text encoder
-    for table in tables:
-        old = numpy_helper.to_array(table)
-        new = old.copy()
-        for id, place in PERMUTED.items():
-            new[place] = old[id]
-        table.CopyFrom(numpy_helper.from_array(new, table.name))
     folder = make_folder(tmp_path / "m")
-    onnx.save(graph, folder / "model.onnx")
+    permute(home / "model.onnx", folder / "model.onnx")
     shutil.copy(home / "voices/af_sky.bin", folder / "voices/himmel.bin")
     settings = Settings(home=home, models=f"kokoro-exact,m={folder}", precision="fp32")  # type: ignore[arg-type]
     models = Checkpoints(tmp_path, tuple((n, c) for n, c in choose_checkpoints(settings).items() if n == "m"), 2)()
@@ -170,3 +159,41 @@ def test_a_checkpoint_with_permuted_symbols_and_another_voice_speaks_exactly_as_
     expected, made = official.speak([Utterance(tokens, style)]), models["m"].speak([Utterance(tokens, own)])
     assert np.array_equal(made.durations[0], expected.durations[0])
     assert np.array_equal(made.samples[0], expected.samples[0])
+
+
+@pytest.mark.weights
+def test_a_german_text_is_spoken_by_a_german_checkpoint_as_its_phonemes_are(home: Path, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "m")
+    permute(home / "model.onnx", folder / "model.onnx")
+    shutil.copy(home / "voices/af_sky.bin", folder / "voices/himmel.bin")
+    settings = Settings(home=home, models=f"kokoro=exact,de={folder}", threads=1)  # type: ignore[arg-type]
+
+    async def speak(text: str, **params: Any) -> Speech:
+        return await engine.speak(text, SpeechParams(**params))
+
+    async def run() -> tuple[Speech, Speech]:
+        async with engine:
+            german = await speak("Am 3. Mai kostet es 2,50 €.", voice="himmel", model="de")
+            sounds = "am dɾˈɪtən mˈI kˈɔstət ɛs ʦvˈI ˈɔøroː fˈynfʦɪç sˈɛnt"
+            return german, await speak(f"[x](/{sounds}/).", voice="af_sky", model="kokoro")
+
+    engine = open_engine(settings)
+    made, expected = asyncio.run(run())
+    assert np.array_equal(made.samples, expected.samples)
+
+
+def permute(original: Path, to: Path) -> None:
+    """Write the official graph with the ids of the other table."""
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load(original)
+    tables = [value for value in graph.graph.initializer if value.dims and value.dims[0] == N_TOKENS]
+    assert len(tables) == 2  # of PL-BERT and of the text encoder
+    for table in tables:
+        old = numpy_helper.to_array(table)
+        new = old.copy()
+        for id, place in PERMUTED.items():
+            new[place] = old[id]
+        table.CopyFrom(numpy_helper.from_array(new, table.name))
+    onnx.save(graph, to)

@@ -213,4 +213,4 @@ def test_the_language_may_be_detected(tones: RunningServer) -> None:
     assert tones.speak(input="This is deep water.", language="auto").status_code == 200
     refused = tones.speak(language="de")
     assert refused.status_code == 400
-    assert "Kokoro does not speak German" in refused.json()["error"]["message"]
+    assert "kokoro does not speak German" in refused.json()["error"]["message"]

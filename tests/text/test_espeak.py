@@ -17,8 +17,9 @@ from tutti.text.g2p import espeak
 from tutti.text.g2p.align import align
 from tutti.text.vocab import PUNCTUATION, SYMBOLS
 
-CODES = ["es", "fr", "hi", "it", "pt-br"]
+CODES = ["es", "fr", "hi", "it", "pt-br", "de"]
 LETTERS = {"es": "aeiounñlrstdcáéí", "fr": "aeiouéèçlrstdqu'-", "it": "aeioulrstdcgàè'", "pt-br": "aeiouãçlrstdõ-"}
+LETTERS["de"] = "aeiounrstdlchgmbfwkzäöüß-"
 LETTERS["hi"] = "कखगचजतदनपबमयरलवशसहािीुेोंअआइउए"
 
 

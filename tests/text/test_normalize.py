@@ -9,7 +9,7 @@ from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import normalize
 from tutti.text.normalize.cardinals import LIMIT, cardinal
 
-CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja"]
+CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja", "de"]
 FIGURES = "0123456789" * 3 + "٣५½²   .,,:/-–+%€$£¥₹°hkmCg年月日時円º"
 
 
@@ -49,6 +49,14 @@ def test_sources_are_in_order_and_inside_the_text(code: str, text: str) -> None:
         ("fr", "1 234 € et 3,5 %", "mille deux cent trente-quatre euros et trois virgule cinq pour cent"),
         ("it", "Il 1º maggio 1998, 108", "Il primo maggio millenovecentonovantotto, centotto"),
         ("pt-br", "R$ 2,50 e 2 casas", "dois reais e cinquenta centavos e duas casas"),
+        ("de", "Am 3. Mai um 1:05 Uhr", "Am dritten Mai um ein Uhr fünf"),
+        (
+            "de",
+            "der 21.12.07, ein 2. Satz",
+            "der einundzwanzigste Dezember zweitausendsieben, ein zweiter Satz",
+        ),
+        ("de", "1.234,50 € für 1 Frau", "tausendzweihundertvierunddreißig Euro fünfzig Cent für eine Frau"),
+        ("de", "Die 80er, 2,5 m², Hauptstr. 1", "Die achtziger, zwei Komma fünf Quadratmeter, Hauptstraße eins"),
         ("pt-br", "2 kg a 10%", "dois quilos a dez por cento"),
         ("hi", "₹1,50,000 और १२३।", "एक लाख पचास हज़ार रुपये और एक सौ तेईस."),
         ("hi", "3.5%", "तीन दशमलव पाँच प्रतिशत"),

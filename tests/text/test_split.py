@@ -109,3 +109,19 @@ def test_sentences_are_split_lazily() -> None:
 def test_adversarial_text_takes_linear_time(unit: str) -> None:
     text = unit * (100_000 // len(unit))
     assert sum(len(s.replace(" ", "")) for s in split(text)) == len("".join(text.split()))
+
+
+@pytest.mark.parametrize(
+    ("text", "n_sentences"),
+    [
+        ("Am 3. Mai kam er. Dann ging er.", 2),
+        ("Im 19. Jahrhundert und der 2. Platz.", 1),
+        ("Ludwig XIV. war der Sonnenkönig.", 1),
+        ("Goethestr. 5 in Berlin.", 1),
+        ("I am 42. The dog is 3. We left.", 3),
+        ("He was the 2. Then he left in 1999. John came.", 3),
+        ("Look at my abs. He has none. Open a tab. Close it.", 4),
+    ],
+)
+def test_an_ordinal_with_a_full_stop_does_not_end_a_sentence(text: str, n_sentences: int) -> None:
+    assert len(split(text)) == n_sentences

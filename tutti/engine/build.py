@@ -204,7 +204,9 @@ def assemble(
             name: SPAN_RULES[choice.vocoder] for name, choice in choices.items() if choice.vocoder in SPAN_RULES
         },
     )
-    missing = {name: folder.missing for name, folder in checkpoint_folders(settings).items()}
+    folders = checkpoint_folders(settings)
+    missing = {name: folder.missing for name, folder in folders.items()}
+    languages = {name: folder.language for name, folder in folders.items() if folder.language}
     lexicon = LexiconFile(settings.lexicon).words if settings.lexicon else None
     log.info(
         "engine batching=%s policy=%s max_rows=%d bypass_chunks=%d first_audio=%.0fms workers=%d models=%s",
@@ -215,7 +217,7 @@ def assemble(
     return Engine(
         batchers, voices, frontend, stats,
         checkpoints=tuple(choices), pacing=pacing, policies=policies,
-        text_defaults=TextDefaults(lexicon, text_options(settings), missing),
+        text_defaults=TextDefaults(lexicon, text_options(settings), missing, languages),
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ CONFIG, CARD = "config.json", "README.md"
 MAX_CONFIG = 1_000_000  # bytes
 MAX_CARD = 1_000_000
 N_TOKENS = 178  # ids of Kokoro's embedding
+_LANGUAGE = re.compile(r"^language:\s*(?:-\s*)?['\"]?([A-Za-z-]{2,20})", re.MULTILINE)
 _LICENCE = re.compile(r"^license:\s*['\"]?([\w.+ -]{1,60})", re.MULTILINE)
 
 
@@ -37,9 +38,9 @@ class CheckpointFolder:
 def read_folder(folder: Path, name: str, language: str | None = None) -> CheckpointFolder:
     """Return what a folder holds; raise InvalidInput or WeightsUnavailable that says what is missing.
 
-    `language`: else that which the name of the model is a code of.
+    `language`: else that which the name of the model is a code of, else the first on its card.
     """
-    symbols = _symbols(folder / CONFIG)
+    symbols, card = _symbols(folder / CONFIG), _head(folder / CARD)
     ids = None if symbols is None else translate(symbols)
     voices = next((folder / each for each in VOICE_FOLDERS if (folder / each).is_dir()), None)
     return CheckpointFolder(
@@ -47,8 +48,8 @@ def read_folder(folder: Path, name: str, language: str | None = None) -> Checkpo
         ids,
         frozenset() if symbols is None else frozenset(vocab.SYMBOLS.keys() - symbols.keys()),
         voices,
-        _code(language or name),
-        _licence(folder / CARD),
+        _code(language or name) or _code(_on_card(_LANGUAGE, card)),
+        _on_card(_LICENCE, card),
     )
 
 
@@ -106,12 +107,16 @@ def _code(language: str) -> str | None:
     return None
 
 
-def _licence(path: Path) -> str:
-    """Return what the head of a model card says."""
+def _head(path: Path) -> str:
+    """Return the head of a model card; "" if there is none."""
     try:
         with path.open(encoding="utf-8", errors="replace") as card:
             head = card.read(MAX_CARD).partition("\n---")[0]
     except OSError:
         return ""
-    match = _LICENCE.search(head) if head.startswith("---") else None
+    return head if head.startswith("---") else ""
+
+
+def _on_card(field: re.Pattern[str], head: str) -> str:
+    match = field.search(head)
     return match[1].strip() if match else ""

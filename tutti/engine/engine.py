@@ -34,7 +34,7 @@ from tutti.tasks import cancel_all, wait_for_all
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
 from tutti.text.g2p_messages import OpenText
-from tutti.text.language import find_language, request_language
+from tutti.text.language import check_spoken, find_language, request_language
 from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices
@@ -52,6 +52,7 @@ class TextDefaults:
     lexicon: Callable[[], UserLexicon] | None = None  # returns the present pronunciations
     options: TextOptions = DEFAULT_OPTIONS
     missing_symbols: Mapping[str, frozenset[str]] = field(default_factory=dict)  # that a checkpoint does not have
+    languages: Mapping[str, str] = field(default_factory=dict)  # codes, of checkpoints of others
 
 
 class Engine:
@@ -234,13 +235,17 @@ class Engine:
         voices = self.voices.seen_by(checked.request.ticket.caller).of_model(checked.checkpoint)
         voice = voices.get(params.voice, params.style)
         voice_names = await check_voices(text, params.voice_names, voices) if isinstance(text, str) else None
+        code = checked.language or find_language(voice.language).code
+        check_spoken(code, checked.checkpoint, self._text_defaults.languages)
+        options = checked.options._replace(model_language=self._text_defaults.languages.get(checked.checkpoint, ""))
         if languages := voices.languages(voice_names):
-            checked = replace(checked, options=checked.options._replace(voice_languages=languages))
+            options = options._replace(voice_languages=languages)
+        checked = replace(checked, options=options)
         return Stream(
             next(self._numbers),
             checked,
             voice,
-            checked.language or find_language(voice.language).code,
+            code,
             await self._lexicon(params.lexicon),
             self.pacing,
             voices,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tutti import __version__
 from tutti.admission.ticket import Ticket
 from tutti.audio import find_format
-from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError, install_hint
+from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError, UnknownLanguage, install_hint
 from tutti.server.aliases import resolve_name
 from tutti.server.body_limit import check_json
 from tutti.server.encoding import PieceEncoder, open_stream
@@ -29,7 +29,7 @@ from tutti.speech import SAMPLE_RATE, SpeechParams
 from tutti.tasks import cancel_all
 from tutti.text import ssml
 from tutti.text.incremental import Delta
-from tutti.text.language import find_language
+from tutti.text.language import OF_OTHERS, find_language
 from tutti.voices import GRADES, NAMES, VoiceInfo, Voices
 
 try:
@@ -347,9 +347,12 @@ def _voice(voice: VoiceInfo) -> TtsVoice:
 
 def best_voice(code: str, default: str, voices: Voices) -> str:
     """Return the voice for a language: the default if it speaks that language, else the one with the best grade."""
-    letter = find_language(code).letter
+    language = find_language(code)
+    letter = language.letter
     if find_language(voices.language_of(default)).letter == letter:
         return default
+    if language in OF_OTHERS:
+        raise UnknownLanguage(f"no voice of the default model speaks {language.name}", param="language")
     return min((name for name in NAMES if name.startswith(letter)), key=_rank)
 
 

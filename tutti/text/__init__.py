@@ -50,6 +50,7 @@ def _sentences(
     from tutti.text.clean import clean
     from tutti.text.code_blocks import SKIP_NOTICE, has_block
     from tutti.text.incremental import split_text
+    from tutti.text.language import check_spoken
     from tutti.text.marks import parse_marks
     from tutti.text.sentence_reader import SentenceReader
     from tutti.text.split import AlignedSentence, is_silent, pause_after, sentences
@@ -83,6 +84,9 @@ def _sentences(
         yield Pronunciation((), cleaned.dropped, notices=(*notices, *new)), 0.0
         notices = ()
         styled_texts = parse_marks(cleaned.aligned)
+        for styled in styled_texts:
+            if styled.style.language:
+                check_spoken(styled.style.language, "of this text", {"of this text": options.model_language or code})
         for styled in styled_texts:
             previous: AlignedSentence | None = None
             silent = user_lexicon is None and is_silent(styled.aligned.text)  # a lexicon may speak any sign

@@ -30,6 +30,7 @@ _WORDS = {
     "fr": ("Bloc de code", "Bloc de code en {name}", "ligne", "lignes"),
     "it": ("Blocco di codice", "Blocco di codice in {name}", "riga", "righe"),
     "pt": ("Bloco de código", "Bloco de código em {name}", "linha", "linhas"),
+    "de": ("Codeblock", "Codeblock in {name}", "Zeile", "Zeilen"),
     "hi": ("कोड ब्लॉक", "{name} कोड ब्लॉक", "पंक्ति", "पंक्तियाँ"),
 }
 _WORDS_WITHOUT_COUNT = {"ja": ("コードブロック。", "{name}のコードブロック。"), "zh": ("代码块。", "{name}代码块。")}

@@ -1,5 +1,6 @@
 """The languages that Kokoro speaks; the names of its voices begin with the letter of their language."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tutti.errors import UnknownLanguage, did_you_mean
@@ -28,6 +29,8 @@ LANGUAGES = (
     Language("p", "pt-br", "Brazilian Portuguese", "pf_dora", ("pt", "pt-pt", "portuguese")),
     Language("z", "zh", "Mandarin Chinese", "zf_xiaobei", ("zh-cn", "zh-hans", "cmn", "chinese", "mandarin")),
 )
+# Languages that Kokoro does not speak, but checkpoints of others: each with its code in the place of a letter.
+OF_OTHERS = (Language("de", "de", "German", "", ("de-de", "de-at", "de-ch", "german")),)
 # English of other countries: dates, numbers and abbreviations are theirs, the sounds are British.
 REGIONS = (
     Language("b", "en-in", "Indian English", "bf_emma", (), "en-gb"),
@@ -46,7 +49,7 @@ OTHERS = {
 }  # fmt: skip
 
 _BY_NAME = {name: lang for lang in LANGUAGES for name in (lang.letter, lang.code, *lang.aliases)}
-_BY_NAME |= {name: lang for lang in REGIONS for name in (lang.code, *lang.aliases)}
+_BY_NAME |= {name: lang for lang in (*REGIONS, *OF_OTHERS) for name in (lang.code, *lang.aliases)}
 _OTHERS_BY_NAME = {
     name: name_in_english for code, name_in_english in OTHERS.items() for name in (code, name_in_english.lower())
 }
@@ -57,13 +60,23 @@ def find_language(name: str) -> Language:
     key = name.strip().lower().replace("_", "-")
     if key in _BY_NAME:
         return _BY_NAME[key]
-    spoken = ", ".join(f"{lang.code} ({lang.name})" for lang in (*LANGUAGES, *REGIONS))
+    spoken = ", ".join(f"{lang.code} ({lang.name})" for lang in (*LANGUAGES, *REGIONS, *OF_OTHERS))
     if other := _OTHERS_BY_NAME.get(key) or _OTHERS_BY_NAME.get(key.partition("-")[0]):
-        raise UnknownLanguage(f"Kokoro does not speak {other}; it speaks {spoken}", param="language")
+        raise UnknownLanguage(f"{other} is not read here; known: {spoken}", param="language")
     names = [each for each in _BY_NAME if len(each) > 1]
     raise UnknownLanguage(
         f"unknown language {name!r}{did_you_mean(key, names)}; known: {spoken}, or {AUTO}", param="language"
     )
+
+
+def check_spoken(code: str, model: str, of_models: Mapping[str, str]) -> None:
+    """Raise UnknownLanguage if this model does not speak the language; `of_models`: what those of others speak."""
+    language = find_language(code)
+    if language not in OF_OTHERS or of_models.get(model) == code:
+        return
+    speaking = [name for name, other in of_models.items() if other == code]
+    cure = f"choose model {' or '.join(speaking)}" if speaking else "add a checkpoint that does with TUTTI_MODELS"
+    raise UnknownLanguage(f"the model {model} does not speak {language.name}; {cure}", param="language")
 
 
 def request_language(name: str | None, default: str) -> tuple[str, bool]:

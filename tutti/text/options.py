@@ -49,6 +49,7 @@ class TextOptions(NamedTuple):
     voice_names: Mapping[str, str] = {}  # names that the caller or the server has given to voices
     voice_rates: Mapping[str, float] = {}  # times the speed, of such a name; "": of the text's voice
     with_words: bool = True  # False: the words of a chunk come as one, which takes a fifth of the time to hand over
+    model_language: str = ""  # code, of a checkpoint of others
     voice_languages: Mapping[str, str] = {}  # of voices whose names do not begin with their language
     pauses: Pauses = DEFAULT_PAUSES
 

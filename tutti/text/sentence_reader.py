@@ -91,7 +91,7 @@ class SentenceReader:
         """Pronounce in the detected language, or if that is impossible in the text's."""
         if same_language(guess, self.code):
             return self._read_as(self.code, aligned, ipa_overrides)
-        if guess not in OTHERS:
+        if guess not in OTHERS or guess == self.options.model_language:
             try:
                 return self._read_as(find_language(guess).code, aligned, ipa_overrides)
             except MissingExtra as missing:
@@ -116,7 +116,7 @@ class SentenceReader:
         self._noticed.add(guess)
         name, language = language_name(guess), find_language(self.code).name
         looks = f"some of the text looks like {name} and is read as {language}"
-        if guess in OTHERS:
+        if guess in OTHERS and guess != self.options.model_language:
             notices.append(f"{looks}: Kokoro does not speak {name}")
         elif missing:
             notices.append(f"{looks}: {missing}")

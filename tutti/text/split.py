@@ -87,7 +87,8 @@ _TITLES = _words(
 _BEFORE_NUMBER = _words(
     "ene feb abr jun jul oct nov sept ago dic janv févr fevr avr juil déc gen genn magg mag giu lug lugl sett ott "
     "fev mai set out dez lun mar mer jeu ven sam dim mié jue vie sáb gio seg ter qua qui sex पृ सं नं क्र रु "
-    "no nos rs exp nr núm num vol ch chap fig figs eq sec sect art p pp pg pág par app ext op cit ver"
+    "no nos rs exp nr nrn abs kap abb tab ziff núm num vol ch chap fig figs eq sec sect art p pp pg pág par app ext op "
+    "cit ver"
 )
 _BEFORE_NUMBER |= _words(  # books of the Bible
     "gen exod lev num deut josh judg sam kgs chron chr neh esth ps prov eccl isa jer lam ezek dan hos mic hab zech mal "
@@ -97,17 +98,29 @@ _ABBREVIATIONS = _words(
     "jr esq inc ltd co corp llc bros dept univ assn est vs etc al approx appt apt ave blvd rd ln pkwy hwy rte bldg "
     "cf viz ca incl excl min max avg temp tel fax ed eds trans repr misc fig ex rel resp "
     "sq cu qt qts pt pts pkg pkgs doz opp oz lb lbs ft yd mi hr hrs sec secs mins km cm mm kg "
-    "av bd ej aprox máx mín ecc pag tav env boul"
+    "av bd ej aprox máx mín ecc pag tav env boul "
+    "bzw usw usf evtl ggf inkl exkl zzgl abzgl bspw vgl sog geb"
 )
 _DAYS_AND_MONTHS = _words(
     "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun"
+)
+# Ordinals are written with a full stop in German, Polish and other languages.
+_ORDINAL = re.compile(r"\d{1,4}|\d{1,2}\.\d{1,2}|[ivx]{2,6}")
+_BEFORE_ORDINAL = _words(
+    "am im der die das dem den des vom zum zur beim seit ab bis ihr ihre ihrem ihren sein seine seinem seinen mein "
+    "meinem meinen unser unserem unseren jeder jede jedes jedem jeden"
+)
+_AFTER_ORDINAL = _words(
+    "januar februar märz april mai juni juli august september oktober november dezember jan feb febr mär apr aug sep "
+    "sept okt nov dez og stock etage klasse jahrhundert jh"
 )
 _SENTENCE_STARTERS = _words(
     "the a an i he she it we you they this that these those there here his her its our my your their who what "
     "when where why how which if in on at by for from with as after before although while since because and "
     "but or so yet nor then now no not yes all some many most each every one two another any both few more "
     "other such once however moreover meanwhile finally first second next later today yesterday tomorrow "
-    "please let do does did is are was were can could will would should have has had"
+    "please let do does did is are was were can could will would should have has had "
+    "der die das ein eine es er sie wir ihr ich und aber dann danach doch auch so wenn weil als im am in auf mit"
 )
 
 
@@ -178,11 +191,15 @@ def _ends_sentence(text: str, start: int, stop: re.Match[str], end: int) -> bool
     if not last_word:
         return True
     word = last_word[0].lower()
+    if _ORDINAL.fullmatch(word) and (lower or _is_before_noun(text, start, stop.start() - len(word), next_word)):
+        return False
     if stop.start() - start < 8 and _LIST_NUMBER.fullmatch(text[start : stop.end()].lstrip() + " "):
         return False  # "1." or "a." in front of a list item
     if word in _TITLES:
         return False
-    if word in _BEFORE_NUMBER and (next_word[:1].isdigit() or word not in ("no", "art", "app", "par")):
+    if next_word[:1].isdigit() and word.endswith("str"):
+        return False  # Hauptstr. 5
+    if word in _BEFORE_NUMBER and (next_word[:1].isdigit() or word not in ("no", "art", "app", "par", "abs", "tab")):
         return False
     if word == "etc":
         return not lower
@@ -190,6 +207,15 @@ def _ends_sentence(text: str, start: int, stop: re.Match[str], end: int) -> bool
     if is_day_or_month or word in _ABBREVIATIONS or _DOTTED.fullmatch(word):
         return next_word.lower() in _SENTENCE_STARTERS and not lower and word not in ("e.g", "i.e", "vs", "cf", "viz")
     return True
+
+
+def _is_before_noun(text: str, start: int, end: int, next_word: str) -> bool:
+    """Tell whether the figure behind `end` is an ordinal of a noun: "am 3. Mai", "der 2. Versuch"."""
+    before = _LAST_WORD.search(text[max(start, end - MAX_WORD) : end].rstrip())
+    first = next_word.lower()
+    return first in _AFTER_ORDINAL or (
+        before is not None and before[0].lower() in _BEFORE_ORDINAL and first not in _SENTENCE_STARTERS
+    )
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -27,7 +27,7 @@ from tutti.server.schemas import DOWNLOAD_OPTIONS, SpeechBody, name_unused
 from tutti.server.service import Service
 from tutti.server.wires.elevenlabs import models_list
 from tutti.text.g2p.extras import missing_extra
-from tutti.text.language import LANGUAGES, find_language
+from tutti.text.language import LANGUAGES, OF_OTHERS, find_language
 from tutti.voices import VoiceInfo
 
 CREATED = 1_735_689_600  # Unix time of 2025-01-01, when Kokoro 1.0 was new
@@ -129,7 +129,7 @@ def discovery_routes(service: Service) -> APIRouter:
         known, default_voice = aliases.known.all(), aliases.default_voice
         if legacy:
             return {"voices": list(known), "default_voice": default_voice}
-        needs = {language.letter: needed_extra(service, language.code) for language in LANGUAGES}
+        needs = {language.letter: needed_extra(service, language.code) for language in (*LANGUAGES, *OF_OTHERS)}
         owner = request.state.key
         rows = [voice_fields(voice, needs[find_language(voice.language).letter], owner) for voice in known.values()]
         problems = aliases.known.own.problems()

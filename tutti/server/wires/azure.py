@@ -24,7 +24,7 @@ _FORMAT = re.compile(
 KNOWN = (DEFAULT_FORMAT, "raw-24khz-16bit-mono-pcm", "audio-24khz-160kbitrate-mono-mp3", "ogg-24khz-16bit-mono-opus")
 _LOCALES = {
     **{"a": "en-US", "b": "en-GB", "e": "es-ES", "f": "fr-FR", "h": "hi-IN"},
-    **{"i": "it-IT", "j": "ja-JP", "p": "pt-BR", "z": "zh-CN"},
+    **{"i": "it-IT", "j": "ja-JP", "p": "pt-BR", "z": "zh-CN", "de": "de-DE"},
 }
 
 

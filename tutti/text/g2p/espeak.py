@@ -1,4 +1,4 @@
-"""Spanish, French, Hindi, Italian and Portuguese by espeak-ng (an extra)."""
+"""Languages whose phonemes come from espeak-ng (an extra)."""
 
 import ctypes
 import re
@@ -16,14 +16,16 @@ from tutti.text.g2p.tokens import Piece, join_words, override_words, split_phone
 from tutti.text.language import find_language
 from tutti.text.vocab import split_known
 
-VOICES = {"es": "roa/es", "fr": "roa/fr", "hi": "inc/hi", "it": "roa/it", "pt-br": "roa/pt-BR"}
+VOICES = {"es": "roa/es", "fr": "roa/fr", "hi": "inc/hi", "it": "roa/it", "pt-br": "roa/pt-BR", "de": "gmw/de"}
 
 # Kokoro writes a diphthong or an affricate as one symbol; espeak joins its letters with ^.
 _TIED_SOUNDS = {"a^ɪ": "I", "a^ʊ": "W", "e^ɪ": "A", "ɔ^ɪ": "Y", "o^ʊ": "O", "ə^ʊ": "Q"}
 _TIED_SOUNDS |= {"d^z": "ʣ", "d^ʒ": "ʤ", "t^s": "ʦ", "t^ʃ": "ʧ", "s^s": "S"}
 # Diacritics that Kokoro was not trained on, and espeak's separators.
 _NOT_IN_KOKORO = re.compile("[\u032a\u0329\u032f\u030a\u0325\u0361\u035c\u0320\u031f\u0306\u033a\u0339\u031c^|_~'-]")
-_NEAREST = str.maketrans({"g": "ɡ", "ɭ": "l", "ɫ": "l", "ɬ": "l", "ʐ": "ʒ", "ʑ": "ʒ", "ɦ": "h", "ħ": "h", "ʕ": "ʔ"})
+_NEAREST = str.maketrans(
+    {"g": "ɡ", "ɭ": "l", "ɫ": "l", "ɬ": "l", "ʐ": "ʒ", "ʑ": "ʒ", "ɦ": "h", "ħ": "h", "ʕ": "ʔ", "ʏ": "y"}
+)
 _MAX_WORD = 64  # characters; longer words are split
 _MAX_PHRASE = 300  # characters that are given to espeak together; more makes the alignment slow
 # espeak-ng 1.52 overruns its own buffers on long initials ("a.a.a..."), on other scripts, and in Hindi on a hyphen or

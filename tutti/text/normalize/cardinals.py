@@ -1,4 +1,4 @@
-"""Whole numbers in words: Spanish, French, Italian, Brazilian Portuguese, Hindi."""
+"""Whole numbers in words, one function for each language of locales/."""
 
 import re
 from collections.abc import Callable
@@ -36,6 +36,11 @@ _PT = words(
 )
 _PT_TENS = words("vinte trinta quarenta cinquenta sessenta setenta oitenta noventa")
 _PT_HUNDREDS = words("cento duzentos trezentos quatrocentos quinhentos seiscentos setecentos oitocentos novecentos")
+_DE = words(
+    "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn "
+    "achtzehn neunzehn"
+)
+_DE_TENS = words("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig")
 _HI = words(
     "शून्य एक दो तीन चार पाँच छह सात आठ नौ दस ग्यारह बारह तेरह चौदह पंद्रह सोलह सत्रह अठारह उन्नीस "
     "बीस इक्कीस बाईस तेईस चौबीस पच्चीस छब्बीस सत्ताईस अट्ठाईस उनतीस तीस इकतीस बत्तीस तैंतीस चौंतीस पैंतीस छत्तीस सैंतीस अड़तीस उनतालीस "
@@ -153,8 +158,42 @@ def _hindi(n: int) -> str:
     return f"{_hindi(n // unit)} {name}" + _rest(n % unit, _hindi)
 
 
-_CARDINALS = {"es": _spanish, "fr": _french, "it": _italian, "pt-br": _portuguese, "hi": _hindi}
+def _german(n: int) -> str:
+    """Return a number as Duden has it: hundert and tausend need no one before them."""
+    if n < 20:
+        return _DE[n]
+    if n < 100:
+        tens, ones = divmod(n, 10)
+        return (_german_part(ones) + "und" if ones else "") + _DE_TENS[tens - 2]
+    if n < 10**6:
+        unit, name = (1000, "tausend") if n >= 1000 else (100, "hundert")
+        return (_german_part(n // unit) if n >= 2 * unit else "") + name + _rest(n % unit, _german_rest, "")
+    scales = ((10**12, "Billion", "en"), (10**9, "Milliarde", "n"), (10**6, "Million", "en"))
+    unit, name, plural = next(scale for scale in scales if n >= scale[0])
+    count = n // unit
+    return (f"eine {name}" if count == 1 else f"{_german(count)} {name}{plural}") + _rest(n % unit, _german)
+
+
+def _german_part(n: int) -> str:
+    return re.sub("eins$", "ein", _german(n))
+
+
+def _german_rest(n: int) -> str:
+    return _german(n) if n < 100 else ("ein" if n < 200 else "") + _german(n)
+
+
+def german_ordinal(n: int, ending: str) -> str:
+    """Return an ordinal with its ending: "dritten"."""
+    words = _german(n)
+    for irregular, stem in (("eins", "erst"), ("drei", "dritt"), ("sieben", "siebt"), ("acht", "acht")):
+        if words.endswith(irregular) and n % 100 < 13:
+            return words.removesuffix(irregular) + stem + ending
+    return words + ("t" if 0 < n % 100 < 20 else "st") + ending
+
+
+_CARDINALS = {"es": _spanish, "fr": _french, "it": _italian, "pt-br": _portuguese, "hi": _hindi, "de": _german}
 _FEMININE = {
+    "de": ((r"(?<!und)eins?$", "eine"),),
     "es": ((r"uno$", "una"), (r"(cient|quinient)os\b(?! mill| bill)", r"\1as")),
     "fr": ((r"\bun$", "une"),),
     "it": ((r"^uno$", "una"),),

@@ -1,4 +1,4 @@
-"""Normalisation by shared rules and the words of a locale: Spanish, French, Italian, Portuguese, Hindi."""
+"""Normalisation by shared rules and the words of a locale, a module of locales/."""
 
 import re
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from tutti.text.aligned_text import AlignedText
-from tutti.text.normalize.cardinals import LIMIT, cardinal, digits
+from tutti.text.normalize.cardinals import LIMIT, cardinal, digits, german_ordinal
 from tutti.text.normalize.locales import find_locale
 from tutti.text.normalize.locales.locale import Locale
 
@@ -19,6 +19,7 @@ _BY = re.compile(r"(?<=\d)\s?[x*]\s?(?=\d)")
 _SHORT_YEAR = re.compile(r"(?<!\w)'(?=\d\d\b)")
 _FRACTION_SIGN = re.compile(r"(?<=\d)[¼½¾⅓⅔]")
 _SLASH = re.compile(r"\s?/+\s?")  # y/o
+_CONTEXT = 40  # characters on each side of an ordinal that may decide its ending
 _VOWELS = "aeiouéèêAEIOUÉ"
 
 
@@ -43,6 +44,8 @@ def expand_fractions(aligned: AlignedText, locale: Locale) -> AlignedText:
 
 def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
     """Write every number with its currency, unit or ending in words."""
+    if locale.glued:
+        aligned = aligned.sub(_glued(locale.code), lambda match: cardinal(int(match["n"]), locale.code) + match["end"])
     return aligned.sub(_figure(locale.code), lambda match: _expand_figure(match, locale))
 
 
@@ -53,11 +56,11 @@ def expand_symbols(aligned: AlignedText, locale: Locale) -> AlignedText:
 
 
 def year(n: int, locale: Locale) -> str:
-    """Return a year in words; Hindi counts the centuries before 2000 in hundreds."""
-    if locale.code != "hi" or not 1100 <= n < 2000:
+    """Return a year in words; some languages count the centuries before 2000 in hundreds."""
+    if not locale.century or not 1100 <= n < 2000:
         return cardinal(n, locale.code)
     hundreds, rest = divmod(n, 100)
-    return f"{cardinal(hundreds, 'hi')} सौ" + (f" {cardinal(rest, 'hi')}" if rest else "")
+    return f"{cardinal(hundreds, locale.code)}{locale.century}{cardinal(rest, locale.code) if rest else ''}".strip()
 
 
 def ordinal(n: int, mark: str, locale: Locale) -> str:
@@ -72,6 +75,8 @@ def ordinal(n: int, mark: str, locale: Locale) -> str:
             return ("seconde" if feminine else "second") if n == 2 and mark.startswith("n") else word
         case "hi":
             return _hindi_ordinal(word, mark, feminine)
+        case "de":
+            return german_ordinal(n, mark)
     if mark == "er":
         return re.sub(r"(primer|tercer)o$", r"\1", word)
     return re.sub(r"o\b", "a", word) if feminine else word
@@ -120,6 +125,11 @@ def _figure(code: str) -> re.Pattern[str]:
     )
 
 
+@cache
+def _glued(code: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\d.,])(?P<n>\d{{1,6}})-?(?P<end>{find_locale(code).glued})")
+
+
 def _alternatives(names: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
 
@@ -137,8 +147,10 @@ def _figure_words(match: re.Match[str], locale: Locale) -> str:
     signs = {"-": locale.minus, "−": locale.minus, "+": locale.plus, "±": locale.plus_minus}
     sign = f"{signs[match['sign'].strip()]} " if match["sign"] else ""
     tail = match["next"] or ""
-    if match["ordinal"] and text.isdecimal() and len(text) < 7:
+    if match["ordinal"] is not None and text.isdecimal() and len(text) < 7:
         mark = match["ordinal"]
+        if locale.ordinal_endings:
+            return ordinal(int(text), ending_of(match, locale), locale) + tail
         if locale.code == "es" and mark[-1] in "º°" and len(match["noun"] or "") > 3:
             mark = mark if is_feminine(match["noun"].lower(), locale) else "er"  # tercer piso
         return ordinal(int(text), mark, locale) + tail
@@ -155,11 +167,23 @@ def _figure_words(match: re.Match[str], locale: Locale) -> str:
         return f"{sign}{_number(text, locale, counts=True)} {name}{_per(match['per'], locale)}{tail}"
     noun = (match["noun"] or "").lower()
     is_year = text.isdecimal() and 1100 <= int(text[:5]) <= 2100
-    if is_year and locale.code == "hi":
+    if is_year and locale.century:
         return sign + year(int(text), locale) + _per(match["per"], locale) + tail
     counts = len(noun) > 2 and not is_year and noun not in locale.no_nouns
     feminine = counts and is_feminine(noun, locale)
     return sign + _number(text, locale, feminine=feminine, counts=counts) + _per(match["per"], locale) + tail
+
+
+def ending_of(match: re.Match[str], locale: Locale) -> str:
+    """Return the ending of an ordinal by the words around it."""
+    end = match.end("ordinal") if "ordinal" in match.re.groupindex else match.end()
+    text = f"{match.string[max(0, match.start() - _CONTEXT) : match.start()]}\0{match.string[end : end + _CONTEXT]}"
+    return next(ending for rule, ending in _endings(locale.code) if rule.search(text))
+
+
+@cache
+def _endings(code: str) -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(rule), ending) for rule, ending in find_locale(code).ordinal_endings]
 
 
 def is_feminine(noun: str, locale: Locale) -> bool:
@@ -188,6 +212,8 @@ def _number(text: str, locale: Locale, *, feminine: bool = False, counts: bool =
         point = locale.dot if "." in text and locale.code != "hi" else locale.point
         return f"{_whole(parts[0], locale)} {point} {_decimals(parts[1], locale)}"
     words = _whole(text, locale, feminine=feminine and counts)
+    if counts and locale.one[0] and not feminine:  # "ein Hund"
+        words = re.sub(rf"{locale.one[0]}$", locale.one[1], words)
     if counts and locale.code in ("es", "it"):  # "un gato", "veintiún gatos"
         words = re.sub(r"\buno$", "un", words.replace("veintiuno", "veintiún"))
     return words
@@ -200,7 +226,7 @@ def _whole(text: str, locale: Locale, *, feminine: bool = False) -> str:
 
 
 def _decimals(text: str, locale: Locale) -> str:
-    if locale.code == "hi" or len(text) > 3 or (len(text) > 1 and text[0] == "0"):
+    if locale.code == "hi" or locale.decimals_by_digit or len(text) > 3 or (len(text) > 1 and text[0] == "0"):
         return digits(text, locale.code)
     return cardinal(int(text), locale.code)
 
@@ -237,7 +263,7 @@ _MILLIONS = re.compile(r"(?:ill(?:ón|ones|ions?|iards?)|ili(?:one|oni|ard[oi])|
 
 def _of_money(words: str, name: str, locale: Locale) -> str:
     """Join a number and its money: "un millón de euros", "un million d'euros"."""
-    if not _MILLIONS.search(words):
+    if not locale.of_money or not _MILLIONS.search(words):
         return f"{words} {name}"
     if locale.of_money.endswith("'"):
         return f"{words} d'{name}" if name[0] in _VOWELS else f"{words} de {name}"
@@ -299,7 +325,7 @@ def _fraction_words(top: str, bottom: str, locale: Locale, *, feminine: bool, al
         return locale.half[feminine]
     if words := locale.fractions.get(f"{top}/{bottom}"):
         return words
-    if locale.code != "hi" and 0 < int(top) < int(bottom) and 4 < int(bottom) <= 10:
+    if locale.code in ("es", "fr", "it", "pt-br") and 0 < int(top) < int(bottom) and 4 < int(bottom) <= 10:
         name = ordinal(int(bottom), "", locale)
         plural = name[:-1] + "i" if locale.code == "it" else name + "s"
         return f"{_number(top, locale, counts=True)} {name if top == '1' else plural}"

@@ -13,7 +13,6 @@ _PHONE = re.compile(
     r"(?![\w%€$°]|[.,/-]\d|\s?[€$%°])"
 )
 _SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
-_POSTCODE = re.compile(r"(?:(?<=,\s)|\A)\d{5}(?=\s[A-ZÀ-Ý][a-zà-ÿ])")
 _YEARS = re.compile(r"[12]\d{3}-[12]\d{3}")
 
 
@@ -25,7 +24,12 @@ def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
         aligned = aligned.sub(_digits_rule(locale.code), lambda match: {"n": _digits(match["n"], locale)})
     if _SEVEN_DIGITS.search(aligned.text):
         aligned = aligned.sub(_PHONE, lambda match: _phone(match[0], locale, is_announced))
-    return aligned.sub(_POSTCODE, lambda match: digits(match[0], locale.code))
+    return aligned.sub(_postcode(locale.code), lambda match: _digits(match[0], locale))
+
+
+@cache
+def _postcode(code: str) -> re.Pattern[str]:
+    return re.compile(find_locale(code).postcode)
 
 
 @cache

@@ -14,6 +14,7 @@ _ROMAN = r"(?=[IVXL])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})"
 _ANY = re.compile(r"\b[IVX][IVXL]*(?:ers?|res?|ères?|es?|èmes?|nde?s?)?\b")
 _SUFFIXED = re.compile(rf"\b(?P<n>(?=[IVX]){_ROMAN})(?P<mark>ers?|res?|ères?|es?|èmes?|nde?s?)(?![\w'])")  # XXIe siècle
 _NAME = re.compile(rf"\b(?P<name>[A-ZÀ-Ý][^\W\d_]+)\s(?P<n>{_ROMAN})(?![\w'’]|\.\w)")
+_DOTTED = re.compile(rf"(?:(?P<name>\b[^\W\d_]+)\s|\b)(?P<n>(?=[IVX]){_ROMAN})\.(?=,?\s[^\W\d_])")
 _FIRST = re.compile(rf"\A(?P<n>(?=[IVX]{{2}}){_ROMAN})(?=\s(?P<noun>[^\W\d_]{{4,}}))")  # II Guerra Mundial
 _LONE = re.compile(rf"(?<![\w.'-])(?=[IVX]{{2}}){_ROMAN}(?![\w'’]|\.\w)")
 
@@ -24,6 +25,8 @@ def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
         return aligned
     if locale.code == "fr":
         aligned = aligned.sub(_SUFFIXED, lambda match: ordinal(parse_roman(match["n"]), match["mark"], locale))
+    if locale.ordinal_marks.startswith(r"\."):  # Ludwig XIV. war, im II. Weltkrieg
+        aligned = aligned.sub(_DOTTED, lambda match: _dotted(match, locale))
     if locale.numbered:
         aligned = aligned.sub(_numbered(locale.code), lambda match: _number(match, locale))
     if locale.articles:
@@ -42,6 +45,14 @@ def _numbered(code: str) -> re.Pattern[str]:
 def _behind_article(code: str) -> re.Pattern[str]:
     articles = "|".join(find_locale(code).articles)
     return re.compile(rf"\b(?P<article>(?i:{articles}))\s(?P<n>(?=[IVX]{{2}}){_ROMAN})(?=\s[^\W\d_])")
+
+
+def _dotted(match: re.Match[str], locale: Locale) -> Replacement:
+    """Write the number of an ordinal in figures; of a king with his article."""
+    is_ruler = match["name"] in locale.rulers.split("|")
+    if len(match["n"]) == 1 and not is_ruler and match["n"] != "I" and match["name"] in (None, ""):
+        return None
+    return {"n": f"{locale.ruler_article if is_ruler else ''}{parse_roman(match['n'])}"}
 
 
 def _number(match: re.Match[str], locale: Locale) -> Replacement:
@@ -66,4 +77,5 @@ def _ruler(match: re.Match[str], locale: Locale) -> Replacement:
         return None
     if n > locale.last_ordinal:
         return {"n": cardinal(n, locale.code)}
-    return {"n": ordinal(n, locale.feminine_marks[0] if name in locale.queens else "", locale)}
+    mark = locale.feminine_marks[0] if name in locale.queens else locale.ruler_ending
+    return {"n": locale.ruler_article + ordinal(n, mark, locale)}

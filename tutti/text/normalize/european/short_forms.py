@@ -19,6 +19,8 @@ _VOWEL = re.compile("[AEIOUYÀ-Ý]")
 
 def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
     """Write abbreviations in full where what stands beside them shows what they mean."""
+    if locale.word_endings and "." in aligned.text:
+        aligned = aligned.sub(_endings(locale.code), lambda match: locale.word_endings[match[0]])
     has_number = _NUMBER.search(aligned.text)
     for kind in ("abbreviations", "before_number", "after_number", "before_name"):
         rule = _rule(locale.code, kind) if has_number or "number" not in kind else None
@@ -50,6 +52,11 @@ def expand_codes(aligned: AlignedText, locale: Locale) -> AlignedText:
         return {"letters": spell_letters(match["letters"], locale) + " "} | ({"hyphen": ""} if match["hyphen"] else {})
 
     return aligned.sub(_CODE, expand_code)
+
+
+@cache
+def _endings(code: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<=[^\W\d_])(?:{_alternatives(find_locale(code).word_endings)})(?=\s)")
 
 
 def _expand(match: re.Match[str], code: str, kind: str) -> str:

@@ -6,6 +6,7 @@ _RUPEE = (("रुपया", "रुपये"), ("पैसा", "पैसे
 
 LOCALE = Locale(
     code="hi",
+    century=" सौ ",
     point="दशमलव",
     dot="दशमलव",
     minus="माइनस",

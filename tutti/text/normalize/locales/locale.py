@@ -69,6 +69,18 @@ class Locale:
     last_ordinal: int = 0  # kings up to this number are ordinals
     articles: Mapping[str, bool] = field(default_factory=dict)  # before a Roman ordinal: whether it is feminine
     numbered_are_ordinal: bool = False
+    # Languages with endings. A rule is a regular expression, searched in the words around a figure, which is \0.
+    ordinal_endings: Sequence[tuple[str, str]] = ()  # of the first rule that is found; none if ordinals have no endings
+    days_are_ordinal: bool = False  # in dates
+    century: str = ""  # between the halves of a year from 1100 to 1999 that is read in hundreds
+    decimals_by_digit: bool = False
+    dotted_days: bool = False  # 24.12. is a day
+    one: tuple[str, str] = ("", "")  # the number one alone, as its words end, and before a noun
+    glued: str = ""  # what is joined to the words of a figure, with or without a hyphen: a regular expression
+    word_endings: Mapping[str, str] = field(default_factory=dict)  # abbreviations inside a word: -str.
+    ruler_article: str = ""  # between a king and his number
+    ruler_ending: str = ""  # of that number
+    postcode: str = r"(?:(?<=,\s)|\A)\d{5}(?=\s[A-ZÀ-Ý][a-zà-ÿ])"  # read digit by digit: a regular expression
     phone_words: str = ""  # a number behind one of them is a telephone: a regular expression
     phone_by_pairs: bool = False
     digit_words: str = ""  # a number behind one of them is a code, read digit by digit: a regular expression
