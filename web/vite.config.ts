@@ -26,7 +26,7 @@ function licences(): Plugin {
 }
 
 export default defineConfig({
-  base: "/",
+  base: "./", // a proxy may serve the page below a path
   plugins: [licences()],
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {

@@ -100,3 +100,12 @@ def test_the_theme_can_be_switched_and_persists(server: RunningServer, visit: Vi
     visitor.wait("html[data-theme=dark]")
     visitor.press("Light theme")
     visitor.wait("html[data-theme=light]")
+
+
+def test_a_phone_shows_all_that_is_needed_to_hear_something_at_once(server: RunningServer, visit: Visit) -> None:
+    visitor = visit(server, viewport={"width": 390, "height": 844})
+    for needed in ("#text", ".text button.primary", "#voices-title", ".voices input[type=search]"):
+        box = visitor.page.locator(needed).bounding_box()
+        assert box["x"] >= 0, needed
+        assert box["x"] + box["width"] <= 390, needed
+        assert box["y"] + box["height"] <= 844, needed

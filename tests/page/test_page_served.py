@@ -76,7 +76,7 @@ def test_no_other_file_is_served(folder: Path, path: str) -> None:
 
 def test_the_first_view_loads_little_script(page_folder: Path) -> None:
     index = (page_folder / "index.html").read_text(encoding="utf-8")
-    scripts = re.findall(r'(?:src|href)="/(assets/[^"]+\.js)"', index)
+    scripts = re.findall(r'(?:src|href)="\./(assets/[^"]+\.js)"', index)
     assert scripts
     worklets = [path.relative_to(page_folder).as_posix() for path in (page_folder / "assets").glob("worklet-*.js")]
     assert len(worklets) == 1
@@ -86,7 +86,7 @@ def test_the_first_view_loads_little_script(page_folder: Path) -> None:
 
 def test_the_built_page_names_no_other_host(page_folder: Path) -> None:
     index = (page_folder / "index.html").read_text(encoding="utf-8")
-    assert not re.findall(r'(?:src|href)="(?!/)[^"]*"', index.replace('href="/docs"', ""))
+    assert not re.findall(r'(?:src|href)="(?!\./)[^"]*"', index.replace('href="docs"', ""))
     assert "<style" not in index
     assert "<script>" not in index
 

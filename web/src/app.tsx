@@ -76,7 +76,7 @@ export function App() {
             ))}
           </nav>
           <div class="tools">
-            <a class="quiet" href="/docs">
+            <a class="quiet" href="docs">
               API reference
             </a>
             <button
@@ -100,8 +100,11 @@ export function App() {
           </div>
         </div>
         <p class="purpose">
-          Text to speech on your own server, with the <b>Kokoro</b> voices: hear any text, make audiobooks, give your apps a
-          voice.
+          Text to speech on your own server
+          <span class="more">
+            , with the <b>Kokoro</b> voices: hear any text, make audiobooks, give your apps a voice
+          </span>
+          .
         </p>
       </header>
       <main id="view" tabIndex={-1}>

@@ -50,4 +50,19 @@ function mend(): void {
 const reference = document.getElementById("reference")!;
 new MutationObserver(mend).observe(reference, { childList: true, subtree: true });
 
-SwaggerUI({ url: "/openapi.json", dom_id: "#reference", deepLinking: true, syntaxHighlight: false, plugins: [audioPlayer, accessible] });
+/** The document has the paths of the server; below the path of a proxy they are longer. */
+function requestInterceptor(request: { url: string }): { url: string } {
+  const { origin, pathname } = new URL(request.url, document.baseURI);
+  const root = new URL(".", document.baseURI).pathname;
+  if (origin === location.origin && !pathname.startsWith(root)) request.url = request.url.replace(pathname, root + pathname.slice(1));
+  return request;
+}
+
+SwaggerUI({
+  url: "openapi.json",
+  dom_id: "#reference",
+  deepLinking: true,
+  syntaxHighlight: false,
+  requestInterceptor,
+  plugins: [audioPlayer, accessible],
+});

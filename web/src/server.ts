@@ -1,5 +1,6 @@
 // Calls to the server that the page came from, the only host it ever calls.
 import { signal } from "@preact/signals";
+import { address } from "./address";
 import type { RequestBody } from "./request";
 
 export interface Voice {
@@ -83,7 +84,7 @@ async function call(path: string, options: RequestInit): Promise<Response> {
     const sentKey = key.value;
     const authorization: Record<string, string> = sentKey ? { Authorization: `Bearer ${sentKey}` } : {};
     const headers = { ...(options.headers as Record<string, string> | undefined), ...authorization };
-    const response = await fetch(path, { ...options, headers, cache: "no-store" });
+    const response = await fetch(address(path), { ...options, headers, cache: "no-store" });
     loading.value = false;
     if (response.ok) return response;
     if (response.status !== 401) {

@@ -25,6 +25,7 @@ declare module "swagger-ui-dist/swagger-ui-es-bundle.js" {
     dom_id: string;
     deepLinking: boolean;
     syntaxHighlight: boolean;
+    requestInterceptor: (request: { url: string }) => { url: string };
     plugins: Plugin[];
   }): unknown;
 }

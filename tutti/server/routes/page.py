@@ -43,7 +43,7 @@ UNBUILT = b"""<!doctype html>
 <h1>tutti</h1>
 <p>The server runs, but its page was not built. With Node.js 20 or newer:</p>
 <pre>make page</pre>
-<p>then restart the server. The API works without it; <a href="/openapi.json">openapi.json</a> describes it.</p>
+<p>then restart the server. The API works without it; <a href="openapi.json">/openapi.json</a> describes it.</p>
 </html>
 """
 

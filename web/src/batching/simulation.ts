@@ -1,5 +1,6 @@
 // Many clients from one browser, each with its own WebSocket: browsers send at most six plain requests at a time.
 import { signal } from "@preact/signals";
+import { address } from "../address";
 import { RATE, toFloats } from "../clip";
 import { key, post } from "../server";
 import { events } from "../sse";
@@ -118,9 +119,7 @@ class Client {
     private readonly n: number,
     stop: AbortSignal,
   ) {
-    const address = new URL("/v1/audio/speech/stream", location.href);
-    address.protocol = address.protocol.replace("http", "ws");
-    const socket = new WebSocket(address, key.value ? ["realtime", `openai-insecure-api-key.${key.value}`] : []);
+    const socket = new WebSocket(address("/v1/audio/speech/stream").replace("http", "ws"), key.value ? ["realtime", `openai-insecure-api-key.${key.value}`] : []);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
     const close = () => {

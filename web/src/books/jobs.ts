@@ -1,5 +1,6 @@
 // The audiobooks that the server reads in the background: GET /v1/jobs, asked again while one is not finished.
 import { computed, signal } from "@preact/signals";
+import { address } from "../address";
 import { explain, type Problem } from "../problems";
 import { saveBlob } from "../save";
 import { get, key, send } from "../server";
@@ -73,7 +74,7 @@ export function download(job: Job, which: "audio" | "captions"): Promise<void> {
     const path = `/v1/jobs/${job.id}/${which}`;
     if (!key.value) {
       const anchor = document.createElement("a");
-      anchor.href = path;
+      anchor.href = address(path);
       anchor.download = "";
       anchor.click();
       return;

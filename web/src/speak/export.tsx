@@ -1,5 +1,6 @@
 // Downloads of audio and captions, code for the current request, and a link that restores it.
 import { signal } from "@preact/signals";
+import { serverAddress } from "../address";
 import { captions } from "../captions";
 import { Icon } from "../icons";
 import { FORMATS, requestBody, requestLink, requestPath } from "../request";
@@ -14,7 +15,7 @@ const status = signal("");
 const saving = signal(false);
 
 export function Export() {
-  const code = snippets(request.value, format.value, location.origin, key.value !== "");
+  const code = snippets(request.value, format.value, serverAddress(), key.value !== "");
   const shownCode = code.find(({ name }) => name === language.value) ?? code[0]!;
   const words = shownClip.value?.words.value.length ?? 0;
   return (
