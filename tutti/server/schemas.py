@@ -15,6 +15,7 @@ from tutti.server.request import SpeechRequest
 from tutti.speech import Prosody, SpeechParams
 from tutti.text.options import NORMALIZATIONS
 
+MAX_READ_WORD = 60  # characters of a word whose readings are listed
 MAX_SEED = 2**63 - 1
 MAX_NAME = 500  # characters; a blend of eight voices has 200. Longer ones would be compared with all known names
 MAX_SWITCHES = 100  # of normalization_options, known or not
@@ -355,6 +356,15 @@ class PhonemizeBody(Options):
     language: Name | None = Field(None, description="a code or the letter of a voice; default: American English")
     lexicon: Lexicon | None = Field(None, description="pronunciations of words: /IPA/ or other words")
     lexicon_id: LexiconIds | None = Field(None, description="a stored lexicon, or several")
+
+
+class ReadingsBody(Options):
+    """POST /dev/readings."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"word": "bass", "language": "en-gb"}]})
+
+    word: Annotated[str, at_most(MAX_READ_WORD)] = Field(description="a word, or a few")
+    language: Name | None = Field(None, description="a code or the letter of a voice; default: American English")
 
 
 class SsmlBody(Options):

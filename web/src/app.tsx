@@ -10,6 +10,7 @@ import { PlayerBar } from "./player-bar";
 import { parseLink } from "./request";
 import { key, keyDialog } from "./server";
 import { isVoiceFile, voiceFile } from "./speak/own-voices";
+import { PronunciationDialog } from "./speak/pronunciation-dialog";
 import { SpeakView } from "./speak/view";
 import { VoiceDialog } from "./speak/voice-dialog";
 import { request } from "./state";
@@ -30,7 +31,7 @@ function viewOf(fragment: string): View {
 function onHashChange(): void {
   view.value = viewOf(location.hash);
   const linked = parseLink(location.hash);
-  if (linked) request.value = linked;
+  if (linked) request.value = { ...linked, lexicon: request.value.lexicon };
   document.title = TITLES[view.value];
   // The charts are fetched with their view.
   if (view.value === "batching" && !batching.value) {
@@ -121,6 +122,7 @@ export function App() {
       <PlayerBar />
       <KeyDialog />
       <VoiceDialog />
+      <PronunciationDialog />
     </>
   );
 }

@@ -1,8 +1,10 @@
 import { render } from "preact";
 import { App } from "./app";
+import { loadWords } from "./speak/pronunciations";
 import { loadHistory, loadVoices } from "./state";
 import "./style.css";
 
+loadWords();
 render(<App />, document.body);
 void loadVoices();
 void loadHistory();

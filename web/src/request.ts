@@ -13,6 +13,9 @@ export interface SpeechRequest {
   emotion: string;
   model?: string; // of the server; none = its default
   cast: Speaker[]; // of a dialogue; none = one voice for all
+  language?: string; // of the text; none = that of the voice
+  code_blocks?: string; // none = as the server does
+  lexicon?: Record<string, string>; // words of this browser; no part of a link
 }
 
 export type RequestBody = Record<string, string | number | boolean | Turn[] | Record<string, string>>;
@@ -28,6 +31,7 @@ export type ProsodyName = keyof typeof PROSODY;
 export const PROSODY_NAMES = Object.keys(PROSODY) as ProsodyName[];
 
 export const EMOTIONS = ["neutral", "calm", "happy", "excited", "sad", "angry", "serious", "gentle"];
+export const CODE_BLOCKS = { announce: "named", read: "read aloud", skip: "left out" };
 export const FORMATS = ["mp3", "opus", "aac", "flac", "wav", "pcm", "mulaw", "alaw"];
 
 export const DEFAULT_REQUEST: SpeechRequest = {
@@ -57,19 +61,22 @@ export function requestBody(request: SpeechRequest): RequestBody {
 }
 
 /** How it is spoken, without default values. */
-function expression(request: SpeechRequest): Record<string, string | number> {
-  const body: Record<string, string | number> = {};
+function expression(request: SpeechRequest): RequestBody {
+  const body: RequestBody = {};
   if (request.style) body.style = request.style;
   if (request.emotion !== "neutral") body.emotion = request.emotion;
   if (request.model) body.model = request.model;
+  if (request.language) body.language = request.language;
+  if (request.code_blocks) body.code_blocks = request.code_blocks;
+  if (Object.keys(request.lexicon ?? {}).length) body.lexicon = request.lexicon!;
   for (const name of PROSODY_NAMES) if (request[name] !== PROSODY[name].default) body[name] = request[name];
   return body;
 }
 
 /** The request as a URL fragment, which browsers do not send to servers. */
 export function requestLink(request: SpeechRequest): string {
-  const one = { ...request, cast: [] };
-  const fields = Object.entries(requestBody(one)).map(([name, value]) => [name, String(value)]);
+  const { lexicon: _, ...body } = requestBody({ ...request, cast: [] });
+  const fields = Object.entries(body).map(([name, value]) => [name, String(value)]);
   for (const { name, voice } of request.cast) fields.push(["cast", `${voice} ${name}`]);
   return `#speak?${new URLSearchParams(fields)}`;
 }
@@ -84,8 +91,10 @@ export function parseLink(fragment: string): SpeechRequest | null {
   if (voice.length) request.voice = voice;
   const emotion = fields.get("emotion") ?? "";
   if (EMOTIONS.includes(emotion)) request.emotion = emotion;
-  const model = fields.get("model");
-  if (model) request.model = model;
+  for (const name of ["model", "language", "code_blocks"] as const) {
+    const value = fields.get(name);
+    if (value) request[name] = value;
+  }
   request.cast = fields.getAll("cast").map((each) => {
     const [speaker, ...name] = each.split(" ");
     return { voice: speaker!, name: name.join(" ") };

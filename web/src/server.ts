@@ -56,7 +56,7 @@ function askForKey(refused: boolean): Promise<boolean> {
   return askedFor;
 }
 
-export async function post(path: string, body: RequestBody, stop?: AbortSignal): Promise<Response> {
+export async function post(path: string, body: RequestBody | Record<string, string | null>, stop?: AbortSignal): Promise<Response> {
   const headers = { "Content-Type": "application/json" };
   return call(path, { method: "POST", body: JSON.stringify(body), headers, signal: stop ?? null });
 }

@@ -39,6 +39,7 @@ from tutti.server.schemas import (
     CaptionBody,
     PhonemesBody,
     PhonemizeBody,
+    ReadingsBody,
     SsmlBody,
     VoiceChoice,
     all_entries,
@@ -49,6 +50,8 @@ from tutti.server.service import Service
 from tutti.speech import SpeechParams, WordTime
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
+from tutti.text.g2p import G2P
+from tutti.text.g2p.readings import readings
 from tutti.text.language import AUTO, request_language
 from tutti.text.marks import BREAKS_S, MAX_RATE, MIN_RATE, shown_word
 from tutti.text.ssml import SPOKEN, UNSPOKEN
@@ -65,6 +68,7 @@ MAX_PHONEMIZED = 100_000  # characters: the answer is many times as long, and is
 
 def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
     routes = APIRouter(tags=["captions and phonemes"])
+    g2p = G2P(service.settings.home)
 
     @routes.post("/dev/captioned_speech", response_class=JSONResponse, responses={**CAPTIONS, **error_responses(404)})
     async def captioned_speech(request: Request, body: CaptionBody) -> Response:
@@ -112,6 +116,17 @@ def dev_routes(service: Service, downloads: Downloads) -> APIRouter:
         response = await asyncio.to_thread(phonemize_response, body.text, chunks)
         response.headers.update(ignored_headers(body.ignored_options()))
         return response
+
+    @routes.post("/dev/readings", responses=error_responses())
+    async def list_readings(body: ReadingsBody) -> JSONResponse:
+        """How a word may be said: as now, as another part of speech, by its letters, in another accent."""
+        if not body.word.strip():
+            raise InvalidInput("there is no word", param="word")
+        code, _ = request_language(body.language, "a")
+        found = await asyncio.to_thread(readings, g2p, body.word.strip(), code)
+        rows = [{"phonemes": reading.phonemes, "source": reading.source} for reading in found]
+        headers = ignored_headers(body.ignored_options())
+        return JSONResponse({"word": body.word.strip(), "readings": rows}, headers=headers)
 
     @routes.post("/dev/generate_from_phonemes", response_class=Response, responses={**AUDIO, **error_responses()})
     async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:

@@ -87,6 +87,20 @@ class English:
                 phoneme_words.append(PhonemeWord(sound, aligned.source(*match.span()), gap.before, following.after))
         return Pronunciation(tuple(phoneme_words), (*dropped, *unsaid))
 
+    def listed(self, word: str) -> dict[str, str]:
+        """Return the sounds of a word in the dictionary, by part of speech."""
+        entry = self._entry(word) or self._entry(word.lower())
+        return {tag: phonology.to_kokoro(sound) for tag, sound in entry.by_tag.items() if sound} if entry else {}
+
+    def spelled(self, word: str) -> str:
+        """Return the names of the letters of a word."""
+        return phonology.to_kokoro(self._spell(_fold(word)[:MAX_WORD]))
+
+    def guessed(self, word: str) -> str:
+        """Return what the network makes of the letters of a word."""
+        letters = "".join(letter for letter in _fold(word).lower() if "a" <= letter <= "z")
+        return phonology.to_kokoro(self._neural.guess(letters[:MAX_WORD])) if letters else ""
+
     def _pronounce_token(
         self, token: str, kind: str, words: Sequence[str], place: int, before_vowel: bool | None
     ) -> str:

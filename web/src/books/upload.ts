@@ -33,7 +33,7 @@ export async function upload(): Promise<void> {
   problem.value = null;
   const { input: _, ...options } = requestBody({ ...request.value, cast: [] });
   const form = new FormData();
-  for (const [name, value] of Object.entries(options)) form.set(name, String(value));
+  for (const [name, value] of Object.entries(options)) form.set(name, typeof value === "object" ? JSON.stringify(value) : String(value));
   form.set("voice", writeBlend(request.value.voice));
   form.set("format", format.value);
   if (withCaptions.value) form.set("captions", "srt");

@@ -8,6 +8,7 @@ import { History } from "./history";
 import { Mixer } from "./mixer";
 import { Numbers } from "./numbers";
 import { Prosody } from "./prosody";
+import { Reading } from "./reading";
 import { Text } from "./text";
 import { Voices } from "./voices";
 import { Waveform } from "./waveform";
@@ -19,6 +20,7 @@ export function SpeakView() {
       <div class="column">
         <Text />
         <Cast />
+        <Reading />
         <ProblemBox problem={problem.value} onRetry={retry} />
         <Waveform />
         <Numbers />
