@@ -23,7 +23,7 @@ from tests.test_readme import TASKS
 from tutti.settings import Settings
 
 ROOT = Path(__file__).parent.parent
-ELSEWHERE = {"requirements", "architecture", "page", *TASKS}  # facts, maps; and the pages of test_readme.py
+ELSEWHERE = {"architecture", "page", *TASKS}  # facts, maps; and the pages of test_readme.py
 PAGES = {
     path.stem: path.read_text("utf-8")
     for path in (ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))

@@ -1,6 +1,6 @@
 """The text front end off the event loop: chunks of many texts concurrently, each text a few chunks at a time.
 
-`G2PPool` runs in child processes, `G2PThread` in threads of this one; why, and which when: docs/decisions/README.md.
+`G2PPool` runs in child processes, `G2PThread` in threads of this one; why: docs/contributing/decisions/README.md.
 """
 
 import asyncio
