@@ -8,7 +8,7 @@ from pathlib import Path
 import av
 import pytest
 
-from tests.audiobook.make_epub import epub, page
+from tests.audiobook.make_epub import epub, page, png
 from tests.fakes import make_fake_engine
 from tests.page.browser import Visitor
 from tests.server.harness import RunningServer, serving
@@ -69,6 +69,38 @@ def test_a_dropped_epub_becomes_an_audiobook_to_download(server: RunningServer, 
         assert len(container.chapters()) == 2
     visitor.press("Delete The Third Winter")
     visitor.wait(".empty:has-text('No audiobooks yet')")
+
+
+def test_a_book_is_listened_to_and_continued_where_it_was_left(server: RunningServer, visitor: Visitor) -> None:
+    sentence = "<p>The old bridge stands still under the water tonight, and it runs deep.</p>"
+    pages = {f"{n}.xhtml": page(f"<h1>Part {n}</h1>{sentence * 12}") for n in (1, 2, 3)}
+    drop(visitor, epub(pages, cover=png(300, 450)), "winter.epub")
+    visitor.press("Make audiobook")
+    visitor.wait(".job[data-state=done]")
+    visitor.press("Listen to The Third Winter")
+    player = visitor.page.locator(".book-player")
+    visitor.wait(".book-player .cover")
+    visitor.wait(".book-player .chapters li:nth-child(3)")
+    assert player.locator(".cover").evaluate("image => image.naturalWidth") == 300
+    visitor.press("Play the book")
+    visitor.wait(".book-player[data-playing=true]")
+    player.get_by_label("Speed").select_option("2")
+    player.get_by_role("button", name="Part 2").click()
+    visitor.wait(".book-player[data-chapter='1'] .now:has-text('Part 2')")
+    assert player.locator("audio").evaluate("audio => audio.playbackRate") == 2
+    visitor.press("Pause the book")
+    visitor.wait(".book-player[data-playing=false]")
+    left_at = player.locator("audio").evaluate("audio => audio.currentTime")
+    visitor.page.reload()
+    visitor.wait(".job[data-state=done]:has-text('Continue listening')")
+    visitor.press("Listen to The Third Winter")
+    visitor.wait(".book-player[data-chapter='1']")
+    visitor.page.wait_for_function("() => document.querySelector('.book-player audio').readyState > 0")
+    at = player.locator("audio").evaluate("audio => [audio.currentTime, audio.playbackRate]")
+    assert at[0] == pytest.approx(left_at, abs=1)
+    assert at[1] == 2
+    visitor.press("Delete The Third Winter")
+    visitor.wait(".empty")
 
 
 def test_a_book_can_be_paused_and_continued(server: RunningServer, visitor: Visitor) -> None:

@@ -17,6 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import av
 import httpx2
@@ -169,6 +170,50 @@ def test_a_book_is_uploaded_as_a_form_and_downloaded_in_ranges(server: RunningSe
     assert (part.status_code, part.content) == (206, audio.content[100:200])
     assert server.get(f"/v1/jobs/{id}/audio", headers={"range": "bytes=99999999-"}).status_code == 416
     assert_error(server.get(f"/v1/jobs/{id}/captions"), 404, "job_not_found", "id")
+
+
+def test_players_get_the_cover_and_the_chapters_of_a_finished_book(server: RunningServer) -> None:
+    pages = {f"{n}.xhtml": page(f"<h1>Part {n}</h1><p>{SENTENCE}</p>") for n in (1, 2)}
+    files = {"file": ("b.epub", epub(pages, cover=png(7, 5)))}
+    id = server.clients[0].post("/v1/jobs", files=files).json()["id"]
+    assert wait_for_end(server, id)["cover"] is True
+    cover = server.get(f"/v1/jobs/{id}/cover")
+    assert (cover.headers["content-type"], cover.content) == ("image/png", png(7, 5))
+    chapters = server.get(f"/v1/jobs/{id}/chapters").json()["chapters"]
+    with av.open(io.BytesIO(server.get(f"/v1/jobs/{id}/audio").content)) as file:
+        marks = [(mark["metadata"]["title"], float(mark["start"] * mark["time_base"])) for mark in file.chapters()]
+    assert [(chapter["title"], chapter["startTime"]) for chapter in chapters] == [
+        (title, pytest.approx(start, abs=0.002)) for title, start in marks
+    ]
+    plain = wait_for_end(server, create_job(server)["id"])
+    assert plain["cover"] is False
+    assert_error(server.get(f"/v1/jobs/{plain['id']}/cover"), 404, "job_not_found", "id")
+
+
+def test_finished_books_are_a_podcast(voice_folder: Path, tmp_path: Path) -> None:
+    with serve_paced(voice_folder, tmp_path, api_keys=("k&y", "other")) as (server, fake_engine):
+        mine, other = (server.client(headers={"authorization": f"Bearer {key}"}) for key in ("k&y", "other"))
+        fake_engine.permit_all()
+        body = {"text": "It fell.", "title": "Snow & \x02Ice", "author": "Ada", "format": "mp3"}
+        id = mine.post("/v1/jobs", json=body).json()["id"]
+        wait_for_end_at(mine, id)
+        assert b"<item>" not in other.get("/v1/jobs/feed").content
+        fake_engine._permits = asyncio.Semaphore(0)
+        mine.post("/v1/jobs", json=body)  # is not finished
+        anyone = server.client()
+        assert anyone.get("/v1/jobs/feed").status_code == 401
+        feed = anyone.get("/v1/jobs/feed", params={"api_key": "k&y"})
+        assert feed.headers["content-type"].startswith("application/rss+xml")
+        (item,) = ElementTree.fromstring(feed.content).iter("item")
+        assert item.findtext("title") == "Snow & Ice"
+        enclosure = item.find("enclosure")
+        assert enclosure is not None
+        audio = anyone.get(enclosure.attrib["url"])
+        assert (audio.status_code, len(audio.content)) == (200, int(enclosure.attrib["length"]))
+        assert audio.headers["content-type"] == enclosure.attrib["type"] == "audio/mpeg"
+        chapters = item.find("{https://podcastindex.org/namespace/1.0}chapters")
+        assert chapters is not None
+        assert anyone.get(chapters.attrib["url"]).status_code == 200
 
 
 def test_a_job_has_a_cast_as_json_or_in_a_form(server: RunningServer) -> None:

@@ -31,10 +31,10 @@ class CaptionFile:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """The length of an audiobook, and notes on what its file format cannot hold."""
+    """The length of an audiobook, its chapters, and notes on what its file format cannot hold."""
 
     duration_s: float
-    n_chapters: int
+    chapters: tuple[ChapterMark, ...]
     notes: tuple[str, ...]
 
 
@@ -90,7 +90,7 @@ def export_book(
             *notes,
             f"the loudness was {lufs:.1f} LUFS and is {loudness.lufs:.1f}, peaks up to {loudness.peak_db} dB",
         )
-    return ExportResult(n_samples / SAMPLE_RATE, len(marks), notes)
+    return ExportResult(n_samples / SAMPLE_RATE, tuple(marks), notes)
 
 
 def _audio(plan: Sequence[Passage], journal: Journal, on_written: OnWritten) -> Iterator[Samples]:

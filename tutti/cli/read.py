@@ -159,7 +159,7 @@ def read(
         journal.remove()
     took_s = time.monotonic() - started_s
     length = f"{_clock(result.duration_s)} of speech, made in {_clock(took_s)}"
-    print(f"{path}: {counted(result.n_chapters, 'chapter')}, {length}", file=sys.stderr)
+    print(f"{path}: {counted(len(result.chapters), 'chapter')}, {length}", file=sys.stderr)
     for note in result.notes:
         print(note, file=sys.stderr)
     print_dropped(dropped)

@@ -83,6 +83,7 @@ class JobStatus(BaseModel):
     captions: str | None
     voice: str
     duration_s: float | None
+    cover: bool = Field(description="whether GET …/cover has one, once the job is done")
     progress: JobProgress | None = Field(description="while the job is queued or running")
     error: JobFault | None = Field(description="why the job was paused or failed; POST …/resume continues it")
     notes: list[str] = Field(description="what was missing from the book, or was not spoken as written or not stored")
@@ -112,6 +113,7 @@ def job_status(job: AudiobookJob, run: RunningJob | None) -> JobStatus:
         captions=job.captions,
         voice=job.params.voice,
         duration_s=_rounded(job.duration_s),
+        cover=job.has_cover,
         progress=None if job.state in ENDED else _job_progress(job, run),
         error=JobFault(code=job.error[0], message=job.error[1]) if job.error else None,
         notes=list(job.notes),

@@ -40,6 +40,7 @@ class AudiobookJob:
     year: str = ""  # these three, if they are not the book's own
     series: str = ""
     narrator: str = ""
+    has_cover: bool = False  # known when it is done
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

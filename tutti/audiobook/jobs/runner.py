@@ -1,6 +1,7 @@
 """Run one job: import its book, speak it, write its files."""
 
 import asyncio
+import json
 import os
 import shutil
 import threading
@@ -59,6 +60,15 @@ class JobSpec:
     narrator: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What became of a job."""
+
+    duration_s: float
+    notes: tuple[str, ...]
+    has_cover: bool
+
+
 class _ExportStopped(Exception):
     """The job was cancelled while its files were being written."""
 
@@ -111,7 +121,7 @@ class JobRunner:
 
     async def run(
         self, job: AudiobookJob, folder: Path, running: RunningJob, on_change: Callable[[], None]
-    ) -> ExportResult:
+    ) -> Finished:
         """Speak what is missing and write the files; update `running` and call `on_change` on the way."""
         stored = self._book_file(folder / job.name, job.name, job, job.caller)
         parsed = await self._books.read(stored)
@@ -134,9 +144,10 @@ class JobRunner:
             n_bytes = SAMPLE_BYTES * sum(journal.n_samples.values())
             await self._in_thread(partial(self._check_room, round(n_bytes * (job.suffix == ".wav" or COMPRESSED))))
             result = await self._export(job, folder, book, plan, journal)
+            await self._in_thread(partial(_save_extras, folder, book, result))
             notes = await self._in_thread(partial(_notes, job, journal, result))
             await self._in_thread(journal.remove)
-        return replace(result, notes=notes)
+        return Finished(result.duration_s, notes, book.cover is not None)
 
     async def close(self) -> None:
         await self._books.close()
@@ -212,8 +223,19 @@ class JobRunner:
 
 
 def output_path(job: AudiobookJob, folder: Path, which: str) -> Path:
-    """The path of a job's "audio" or "captions"."""
-    return folder / (f"captions.{job.captions}" if which == "captions" else f"audio{job.suffix}")
+    """The path of a job's "audio", "captions", "cover" or "chapters"."""
+    names = {"audio": f"audio{job.suffix}", "captions": f"captions.{job.captions}", "chapters": "chapters.json"}
+    return folder / names.get(which, which)
+
+
+def _save_extras(folder: Path, book: Book, result: ExportResult) -> None:
+    """Write what players want beside the audio: the cover, and the chapters as podcasts have them."""
+    chapters = [{"startTime": round(mark.start_s, 3), "title": mark.title} for mark in result.chapters]
+    with atomic_write(folder / "chapters.json") as file:
+        file.write(json.dumps({"version": "1.2.0", "chapters": chapters}).encode())
+    if book.cover:
+        with atomic_write(folder / "cover") as file:
+            file.write(book.cover.data)
 
 
 def stored_name(name: str) -> str:

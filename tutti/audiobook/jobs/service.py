@@ -196,14 +196,17 @@ class JobService:
         self._notify(id)
 
     def file(self, owner: str, id: str, which: str) -> Path:
-        """The path of the finished "audio" or "captions"."""
+        """The path of the finished "audio", "captions", "cover" or "chapters"."""
         job = self.get(owner, id)
         if job.state != "done":
             raise WrongState(f"the job is {job.state}; its files exist once it is done", param="id")
         if which == "captions" and job.captions is None:
             raise UnknownJob("this job has no captions; create it with captions=srt, vtt or json", param="id")
         assert self._store is not None
-        return output_path(job, self._store.job_folder(id), which)
+        path = output_path(job, self._store.job_folder(id), which)
+        if which in ("cover", "chapters") and not path.exists():
+            raise UnknownJob(f"this job has no {which}", param="id")
+        return path
 
     async def watch(self, owner: str, id: str) -> AsyncGenerator[AudiobookJob]:
         """Yield the job now and after each change, until it has ended or is deleted, or the server stops."""
@@ -305,7 +308,9 @@ class JobService:
     async def _speak(self, job: AudiobookJob, folder: Path, running: RunningJob) -> None:
         try:
             result = await self._runner.run(job, folder, running, partial(self._notify, job.id))
-            await self._save(replace(job, state="done", duration_s=result.duration_s, notes=result.notes))
+            await self._save(
+                replace(job, state="done", duration_s=result.duration_s, notes=result.notes, has_cover=result.has_cover)
+            )
         except (StorageFull, JobsLocked, Draining) as exc:
             await self._stopped(replace(job, state="paused", error=(exc.code, exc.message)))
         except TuttiError as exc:

@@ -33,12 +33,16 @@ from tutti.server.job_schemas import Deleted, JobBody, JobList, JobStatus, job_s
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.notices import ignored_headers
 from tutti.server.openapi import BINARY, CAPTION_FILES, EVENTS, Responses, error_responses
+from tutti.server.podcast import podcast, podcast_item
 from tutti.server.responses import sse_event
 from tutti.server.service import Service
 from tutti.tasks import cancel_all
 from tutti.text.options import parse_pauses
 
 KEEP_ALIVE_S = 15.0  # between comments in a quiet stream of events, so that proxies do not close it
+FEED, CHAPTERS = "application/rss+xml", "application/json+chapters"
+COVERS = {"image/png": BINARY, "image/jpeg": BINARY}
+PNG = b"\x89PNG"
 MAX_FIELDS = 40  # of a form
 
 
@@ -106,6 +110,14 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
         """The caller's jobs, the newest first."""
         return JobList(data=[status_of(job) for job in jobs.all(owner)])
 
+    @routes.get("/feed", response_class=Response, responses={**NOT_FOUND, 200: {"content": {FEED: {}}}})
+    async def feed(request: Request, owner: str = owner_of_request) -> Response:
+        """The caller's finished books as a podcast. Its links have the key if the request has it as `api_key`."""
+        finished = [(job, jobs.file(owner, job.id, "audio")) for job in jobs.all(owner) if job.state == "done"]
+        items = [podcast_item(job, path) for job, path in finished if path.exists()]
+        base = f"{str(request.base_url).rstrip('/')}/v1/jobs"
+        return Response(podcast(items, base, request.query_params.get("api_key", "")), media_type=FEED)
+
     @routes.get("/{id}", responses=NOT_FOUND)
     async def status(id: str, owner: str = owner_of_request) -> JobStatus:
         """The state of a job."""
@@ -140,6 +152,19 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
         """The captions, if they were requested."""
         path = jobs.file(owner, id, "captions")
         return FileResponse(path, headers=_as_download(jobs.get(owner, id), path.suffix))
+
+    @routes.get("/{id}/cover", response_class=FileResponse, responses={**FILES, 200: {"content": COVERS}})
+    async def cover(id: str, owner: str = owner_of_request) -> Response:
+        """The cover of a finished book, a PNG or JPEG file."""
+        path = jobs.file(owner, id, "cover")
+        with path.open("rb") as file:
+            kind = "image/png" if file.read(4) == PNG else "image/jpeg"
+        return FileResponse(path, media_type=kind)
+
+    @routes.get("/{id}/chapters", response_class=FileResponse, responses={**FILES, 200: {"content": {CHAPTERS: {}}}})
+    async def chapters(id: str, owner: str = owner_of_request) -> Response:
+        """Titles of chapters and where they start, in seconds, as podcasts have them."""
+        return FileResponse(jobs.file(owner, id, "chapters"), media_type=CHAPTERS)
 
     @routes.delete("/{id}", responses=CHANGES)
     async def delete(id: str, owner: str = owner_of_request) -> Deleted:

@@ -16,6 +16,7 @@ export interface Job {
   captions: string | null;
   voice: string;
   duration_s: number | null;
+  cover: boolean; // once it is done
   progress: { fraction: number; spoken_s: number; left_s: number | null; step: string } | null;
   error: { code: string; message: string } | null;
   notes: string[];

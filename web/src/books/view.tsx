@@ -6,6 +6,8 @@ import { displayName, request, selectVoice, voices } from "../state";
 import "./books.css";
 import { formatSeconds } from "../time";
 import { download, type Job, jobs, pause, problem, remove, resume, watchJobs } from "./jobs";
+import { open, placeOf } from "./listen";
+import { BookPlayer } from "./player";
 import { AUDIO_FORMATS, addFile, file, format, sending, SUFFIXES, upload, withCaptions } from "./upload";
 
 export function BooksView() {
@@ -148,9 +150,15 @@ function Card({ job }: { job: Job }) {
           </ul>
         </details>
       ) : null}
+      {job.state === "done" && open.value === job.id ? <BookPlayer job={job} /> : null}
       <div class="row">
+        {job.state === "done" && open.value !== job.id ? (
+          <button type="button" class="primary" aria-label={`Listen to ${job.title}`} onClick={() => (open.value = job.id)}>
+            <Icon name="play" /> {placeOf(job.id) ? "Continue listening" : "Listen"}
+          </button>
+        ) : null}
         {job.state === "done" ? (
-          <button type="button" class="primary" onClick={() => void download(job, "audio")}>
+          <button type="button" class="plain framed" onClick={() => void download(job, "audio")}>
             <Icon name="save" /> Download .{job.format}
           </button>
         ) : null}
