@@ -3,7 +3,7 @@
     python -m benchmarks.front_end prose.txt --language de --misaki /tmp/env/bin/python
 
 The file has a sentence of plain words a line; the interpreter is one of an environment with misaki and espeak-ng.
-Both sides are cut to Kokoro's symbols, as the models do. Word boundaries count, punctuation and stress do as well.
+Both sides are cut to the symbols that we know. Word boundaries count, punctuation and stress do as well.
 """
 
 import json
@@ -18,7 +18,7 @@ from rapidfuzz.distance import Levenshtein
 from tutti import settings
 from tutti.text import chunks
 from tutti.text.g2p import G2P
-from tutti.text.vocab import SYMBOLS
+from tutti.text.vocab import IDS
 
 # Runs in the other environment: JSON lines in, JSON lines out.
 SCRIPT = """
@@ -63,9 +63,8 @@ def _spoken(language: str):  # type: ignore[no-untyped-def]
 
 
 def _known(phonemes: str) -> str:
-    phonemes = phonemes.replace("ʏ", "y")  # as the recipe of the German checkpoints says
     phonemes = re.sub(r"\s+(?=[,.;:!?…])|([,.;:!?…])\s+(?=[,.;:!?…])", r"\1", phonemes)
-    return " ".join("".join(symbol for symbol in phonemes if symbol in SYMBOLS).split())
+    return " ".join("".join(symbol for symbol in phonemes if symbol in IDS).split())
 
 
 if __name__ == "__main__":

@@ -40,13 +40,23 @@ def make_folder(folder: Path, symbols: Any = SYMBOLS, voices: dict[str, float] |
 def test_a_folder_says_all_of_a_checkpoint(tmp_path: Path) -> None:
     folder = read_folder(make_folder(tmp_path / "fr"), "fr")
     assert folder.weights == tmp_path / "fr/model.onnx"
-    assert folder.ids == tuple(PERMUTED[id] if id in vocab.SYMBOLS.values() else id for id in range(N_TOKENS))
+    assert folder.ids is not None
+    assert folder.ids[:N_TOKENS] == tuple(PERMUTED[i] if i in vocab.SYMBOLS.values() else i for i in range(N_TOKENS))
     assert (folder.missing, folder.language, folder.licence) == (frozenset(), "fr", "apache-2.0")
     assert folder.voices == tmp_path / "fr/voices"
     (tmp_path / "fr/config.json").unlink()
     (tmp_path / "fr/README.md").unlink()
     bare = read_folder(tmp_path / "fr", "mine")
     assert (bare.ids, bare.language, bare.licence) == (None, None, "")
+
+
+def test_symbols_beyond_kokoros_have_their_own_ids_or_stand_ins(tmp_path: Path) -> None:
+    folder = read_folder(make_folder(tmp_path / "sv", {**vocab.SYMBOLS, "ʉ": 177, "ᵻ": 0}), "sv")
+    assert folder.ids is not None
+    assert folder.ids[vocab.IDS["ʉ"]] == 177
+    assert "ʉ" not in folder.stand_ins
+    assert folder.stand_ins["ɵ"] == "ʊ"
+    assert read_folder(make_folder(tmp_path / "bare", None), "sv").stand_ins == vocab.STAND_INS
 
 
 def test_a_table_that_is_kokoros_needs_no_translation() -> None:

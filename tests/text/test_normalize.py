@@ -9,7 +9,7 @@ from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import normalize
 from tutti.text.normalize.cardinals import LIMIT, cardinal
 
-CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja", "de"]
+CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja", "de", "sv", "pl", "ru"]
 FIGURES = "0123456789" * 3 + "٣५½²   .,,:/-–+%€$£¥₹°hkmCg年月日時円º"
 
 
@@ -57,6 +57,20 @@ def test_sources_are_in_order_and_inside_the_text(code: str, text: str) -> None:
         ),
         ("de", "1.234,50 € für 1 Frau", "tausendzweihundertvierunddreißig Euro fünfzig Cent für eine Frau"),
         ("de", "Die 80er, 2,5 m², Hauptstr. 1", "Die achtziger, zwei Komma fünf Quadratmeter, Hauptstraße eins"),
+        ("sv", "den 3 maj 1999, kl. 14.05", "den tredje maj nittonhundranittionio, klockan fjorton och fem"),
+        ("sv", "1 hund, 1 barn, 21 kr", "en hund, ett barn, tjugoen kronor"),
+        ("pl", "1 zł, 22 zł, 25 zł", "jeden złoty, dwadzieścia dwa złote, dwadzieścia pięć złotych"),
+        (
+            "pl",
+            "2,5 km w 1989 r.",
+            "dwa przecinek pięć kilometra w tysiąc dziewięćset osiemdziesiątym dziewiątym roku.",
+        ),
+        ("ru", "1 рубль, 22 ₽, 25 ₽", "один рубль, двадцать два рубля, двадцать пять рублей"),
+        (
+            "ru",
+            "2,5 км, 3 мая 2007 г. в 14:05",
+            "две целых пять десятых километра, третьего мая две тысячи седьмого года в четырнадцать ноль пять",
+        ),
         ("pt-br", "2 kg a 10%", "dois quilos a dez por cento"),
         ("hi", "₹1,50,000 और १२३।", "एक लाख पचास हज़ार रुपये और एक सौ तेईस."),
         ("hi", "3.5%", "तीन दशमलव पाँच प्रतिशत"),

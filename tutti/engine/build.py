@@ -206,6 +206,7 @@ def assemble(
     )
     folders = checkpoint_folders(settings)
     missing = {name: folder.missing for name, folder in folders.items()}
+    stand_ins = {name: folder.stand_ins for name, folder in folders.items()}
     languages = {name: folder.language for name, folder in folders.items() if folder.language}
     lexicon = LexiconFile(settings.lexicon).words if settings.lexicon else None
     log.info(
@@ -217,7 +218,7 @@ def assemble(
     return Engine(
         batchers, voices, frontend, stats,
         checkpoints=tuple(choices), pacing=pacing, policies=policies,
-        text_defaults=TextDefaults(lexicon, text_options(settings), missing, languages),
+        text_defaults=TextDefaults(lexicon, text_options(settings), missing, stand_ins, languages),
     )  # fmt: skip
 
 

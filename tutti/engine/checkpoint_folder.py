@@ -30,6 +30,7 @@ class CheckpointFolder:
     weights: Path
     ids: tuple[int, ...] | None  # of its symbols, by the ids of Kokoro's; none if they are the same
     missing: frozenset[str]  # symbols of Kokoro that it does not have
+    stand_ins: Mapping[str, str]  # for symbols that it does not have, beyond Kokoro's
     voices: Path | None
     language: str | None  # code, of voices whose names do not say it
     licence: str  # "" if its card does not say it
@@ -47,6 +48,7 @@ def read_folder(folder: Path, name: str, language: str | None = None) -> Checkpo
         _weights(folder, name),
         ids,
         frozenset() if symbols is None else frozenset(vocab.SYMBOLS.keys() - symbols.keys()),
+        vocab.stand_ins(symbols or ()),
         voices,
         _code(language or name) or _code(_on_card(_LANGUAGE, card)),
         _on_card(_LICENCE, card),
@@ -55,10 +57,11 @@ def read_folder(folder: Path, name: str, language: str | None = None) -> Checkpo
 
 def translate(symbols: Mapping[str, int]) -> tuple[int, ...] | None:
     """Return the checkpoint's id for each of Kokoro's; a symbol that it lacks is a space. None if all are the same."""
-    ids = list(range(N_TOKENS))
-    for symbol, id in vocab.SYMBOLS.items():
-        ids[id] = symbols.get(symbol, symbols.get(" ", 0))
-    return None if ids == list(range(N_TOKENS)) else tuple(ids)
+    ids = [*range(N_TOKENS), *[0] * len(vocab.NEAREST)]
+    same = list(ids)
+    for symbol, id in vocab.IDS.items():
+        ids[id] = symbols.get(symbol, symbols.get(" ", 0) if id < N_TOKENS else 0)
+    return None if ids == same else tuple(ids)
 
 
 def _weights(folder: Path, name: str) -> Path:

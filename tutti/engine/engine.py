@@ -37,6 +37,7 @@ from tutti.text.g2p_messages import OpenText
 from tutti.text.language import check_spoken, find_language, request_language
 from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 from tutti.text.user_lexicon import UserLexicon
+from tutti.text.vocab import STAND_INS
 from tutti.voices import Voices
 from tutti.worker.base import Worker
 
@@ -52,6 +53,7 @@ class TextDefaults:
     lexicon: Callable[[], UserLexicon] | None = None  # returns the present pronunciations
     options: TextOptions = DEFAULT_OPTIONS
     missing_symbols: Mapping[str, frozenset[str]] = field(default_factory=dict)  # that a checkpoint does not have
+    stand_ins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # for symbols beyond Kokoro's
     languages: Mapping[str, str] = field(default_factory=dict)  # codes, of checkpoints of others
 
 
@@ -253,6 +255,7 @@ class Engine:
             batcher,
             self.batch_stats,
             self._text_defaults.missing_symbols.get(checked.checkpoint, frozenset()),
+            self._text_defaults.stand_ins.get(checked.checkpoint, STAND_INS),
         )
 
     async def phonemize(

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
@@ -74,6 +74,7 @@ class Stream:
     batcher: Batcher
     stats: BatchStats
     missing_symbols: frozenset[str] = frozenset()  # that its checkpoint does not have
+    stand_ins: Mapping[str, str] = field(default_factory=lambda: vocab.STAND_INS)  # for those beyond Kokoro's
     ticket: Ticket = field(init=False)
     playback: Playback = field(init=False)
     trace: Trace = field(init=False, default_factory=current_trace.get)
@@ -182,11 +183,20 @@ class Stream:
                 chunks = self.frontend.chunks(text, self._next_due_s)
                 async with aclosing(_timed(chunks, self.trace, start)) as timed:
                     async for chunk, g2p_s in timed:
-                        yield segment, self._naming_missing(chunk), g2p_s
+                        yield segment, self._naming_missing(self._in_its_symbols(chunk)), g2p_s
 
     def _segments(self) -> AsyncGenerator[Segment]:
         checked = self.checked
         return segments(self.text, MAX_TEXT, checked.request.pause_s, checked.options.pauses)
+
+    def _in_its_symbols(self, chunk: Chunk) -> Chunk:
+        """The chunk with the nearest symbols that its checkpoint has."""
+        if self.stand_ins.keys().isdisjoint(chunk.phonemes):
+            return chunk
+        table = str.maketrans(dict(self.stand_ins))
+        return chunk._replace(
+            words=tuple(word._replace(phonemes=word.phonemes.translate(table)) for word in chunk.words)
+        )
 
     def _naming_missing(self, chunk: Chunk) -> Chunk:
         """The chunk with the symbols that its checkpoint cannot speak, and makes a pause of, among those dropped."""

@@ -31,6 +31,9 @@ _WORDS = {
     "it": ("Blocco di codice", "Blocco di codice in {name}", "riga", "righe"),
     "pt": ("Bloco de código", "Bloco de código em {name}", "linha", "linhas"),
     "de": ("Codeblock", "Codeblock in {name}", "Zeile", "Zeilen"),
+    "sv": ("Kodblock", "Kodblock i {name}", "rad", "rader"),
+    "pl": ("Blok kodu", "Blok kodu w {name}", "wiersz", "wierszy"),
+    "ru": ("Блок кода", "Блок кода на {name}", "строка", "строк"),
     "hi": ("कोड ब्लॉक", "{name} कोड ब्लॉक", "पंक्ति", "पंक्तियाँ"),
 }
 _WORDS_WITHOUT_COUNT = {"ja": ("コードブロック。", "{name}のコードブロック。"), "zh": ("代码块。", "{name}代码块。")}

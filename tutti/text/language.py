@@ -30,7 +30,12 @@ LANGUAGES = (
     Language("z", "zh", "Mandarin Chinese", "zf_xiaobei", ("zh-cn", "zh-hans", "cmn", "chinese", "mandarin")),
 )
 # Languages that Kokoro does not speak, but checkpoints of others: each with its code in the place of a letter.
-OF_OTHERS = (Language("de", "de", "German", "", ("de-de", "de-at", "de-ch", "german")),)
+OF_OTHERS = (
+    Language("de", "de", "German", "", ("de-de", "de-at", "de-ch", "german")),
+    Language("sv", "sv", "Swedish", "", ("sv-se", "sv-fi", "swedish")),
+    Language("pl", "pl", "Polish", "", ("pl-pl", "polish")),
+    Language("ru", "ru", "Russian", "", ("ru-ru", "russian")),
+)
 # English of other countries: dates, numbers and abbreviations are theirs, the sounds are British.
 REGIONS = (
     Language("b", "en-in", "Indian English", "bf_emma", (), "en-gb"),

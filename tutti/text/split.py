@@ -87,8 +87,8 @@ _TITLES = _words(
 _BEFORE_NUMBER = _words(
     "ene feb abr jun jul oct nov sept ago dic janv févr fevr avr juil déc gen genn magg mag giu lug lugl sett ott "
     "fev mai set out dez lun mar mer jeu ven sam dim mié jue vie sáb gio seg ter qua qui sex पृ सं नं क्र रु "
-    "no nos rs exp nr nrn abs kap abb tab ziff núm num vol ch chap fig figs eq sec sect art p pp pg pág par app ext op "
-    "cit ver"
+    "no nos rs exp nr nrn godz стр рис abs kap abb tab ziff núm num vol ch chap fig figs eq sec sect art p pp pg "
+    "pág par app ext op cit ver"
 )
 _BEFORE_NUMBER |= _words(  # books of the Bible
     "gen exod lev num deut josh judg sam kgs chron chr neh esth ps prov eccl isa jer lam ezek dan hos mic hab zech mal "
@@ -99,7 +99,9 @@ _ABBREVIATIONS = _words(
     "cf viz ca incl excl min max avg temp tel fax ed eds trans repr misc fig ex rel resp "
     "sq cu qt qts pt pts pkg pkgs doz opp oz lb lbs ft yd mi hr hrs sec secs mins km cm mm kg "
     "av bd ej aprox máx mín ecc pag tav env boul "
-    "bzw usw usf evtl ggf inkl exkl zzgl abzgl bspw vgl sog geb"
+    "bzw usw usf evtl ggf inkl exkl zzgl abzgl bspw vgl sog geb "
+    "kl kap bl osv dvs np itd itp tj tzn tzw ok zob rozdz ul "
+    "тыс руб коп млн млрд см стр рис ул им тел проф др пр г гг в вв н э п д кв с ч мин сек шт обл"
 )
 _DAYS_AND_MONTHS = _words(
     "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun"

@@ -1,5 +1,7 @@
 """Kokoro's symbols and their ids."""
 
+from collections.abc import Container, Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,18 +20,30 @@ SYMBOLS: dict[str, int] = {
     **{"ʲ": 164, "↓": 169, "→": 171, "↗": 172, "↘": 173, "ᵻ": 177},
 }
 
+# Symbols that checkpoints of others may have, each with the nearest of Kokoro's for those that have not.
+NEAREST = {"ʏ": "y", "ʉ": "u", "ɵ": "ʊ", "ʑ": "ʒ", "ʐ": "ʒ", "ɭ": "l", "ɫ": "l", "ɗ": "d", "ɓ": "b", "ħ": "h", "ʕ": "ʔ"}
+IDS = SYMBOLS | {symbol: id for id, symbol in enumerate(NEAREST, 178)}  # ours; a checkpoint has its own
+
 _SYMBOL_SET = frozenset(SYMBOLS)
 PUNCTUATION = frozenset(';:,.!?—…"()“”')
 
 
-def split_known(phonemes: str) -> tuple[str, tuple[str, ...]]:
-    """Split phonemes into Kokoro's symbols and all others."""
+def split_known(phonemes: str, symbols: Mapping[str, int] = SYMBOLS) -> tuple[str, tuple[str, ...]]:
+    """Split phonemes into Kokoro's symbols, or others that are known, and all others."""
     if _SYMBOL_SET.issuperset(phonemes):
         return phonemes, ()
-    symbols = "".join(symbol for symbol in phonemes if symbol in SYMBOLS)
-    return symbols, tuple(symbol for symbol in phonemes if symbol not in SYMBOLS)
+    own = "".join(symbol for symbol in phonemes if symbol in symbols)
+    return own, tuple(symbol for symbol in phonemes if symbol not in symbols)
+
+
+def stand_ins(symbols: Container[str]) -> dict[str, str]:
+    """Return what a checkpoint with these symbols gets for each that it lacks beyond Kokoro's."""
+    return {symbol: near for symbol, near in NEAREST.items() if symbol not in symbols}
+
+
+STAND_INS = stand_ins(SYMBOLS)  # of a checkpoint with Kokoro's
 
 
 def encode(phonemes: str) -> NDArray[np.int64]:
     """Return token ids, padded by 0 at both ends. Every symbol must be known."""
-    return np.array([0, *map(SYMBOLS.__getitem__, phonemes), 0], dtype=np.int64)
+    return np.array([0, *map(IDS.__getitem__, phonemes), 0], dtype=np.int64)

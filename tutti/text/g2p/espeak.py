@@ -14,18 +14,19 @@ from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p.align import align
 from tutti.text.g2p.tokens import Piece, join_words, override_words, split_phonemes, to_kokoro_punctuation, tokenize
 from tutti.text.language import find_language
-from tutti.text.vocab import split_known
+from tutti.text.vocab import IDS, NEAREST, split_known
 
-VOICES = {"es": "roa/es", "fr": "roa/fr", "hi": "inc/hi", "it": "roa/it", "pt-br": "roa/pt-BR", "de": "gmw/de"}
+VOICES = {"es": "roa/es", "fr": "roa/fr", "hi": "inc/hi", "it": "roa/it", "pt-br": "roa/pt-BR"}
+_OF_KOKORO = frozenset(VOICES.values())
+VOICES |= {"de": "gmw/de", "sv": "gmq/sv", "pl": "zlw/pl", "ru": "zle/ru"}
 
 # Kokoro writes a diphthong or an affricate as one symbol; espeak joins its letters with ^.
 _TIED_SOUNDS = {"a^ɪ": "I", "a^ʊ": "W", "e^ɪ": "A", "ɔ^ɪ": "Y", "o^ʊ": "O", "ə^ʊ": "Q"}
 _TIED_SOUNDS |= {"d^z": "ʣ", "d^ʒ": "ʤ", "t^s": "ʦ", "t^ʃ": "ʧ", "s^s": "S"}
 # Diacritics that Kokoro was not trained on, and espeak's separators.
 _NOT_IN_KOKORO = re.compile("[\u032a\u0329\u032f\u030a\u0325\u0361\u035c\u0320\u031f\u0306\u033a\u0339\u031c^|_~'-]")
-_NEAREST = str.maketrans(
-    {"g": "ɡ", "ɭ": "l", "ɫ": "l", "ɬ": "l", "ʐ": "ʒ", "ʑ": "ʒ", "ɦ": "h", "ħ": "h", "ʕ": "ʔ", "ʏ": "y"}
-)
+_SPELLING = str.maketrans({"g": "ɡ", "ɬ": "l", "ɦ": "h"})
+_NEAREST = str.maketrans(NEAREST)  # for the languages of Kokoro, which has no others
 _MAX_WORD = 64  # characters; longer words are split
 _MAX_PHRASE = 300  # characters that are given to espeak together; more makes the alignment slow
 # espeak-ng 1.52 overruns its own buffers on long initials ("a.a.a..."), on other scripts, and in Hindi on a hyphen or
@@ -33,6 +34,8 @@ _MAX_PHRASE = 300  # characters that are given to espeak together; more makes th
 _SAFE_MARKS = " '@&+=%$€£#°"
 _UNSAFE = re.compile(rf"[^A-Za-z0-9À-ÖØ-öø-ɏ\u0300-\u036f{_SAFE_MARKS}-]")
 _UNSAFE_HINDI = re.compile(rf"[^A-Za-z0-9\u0900-\u0963\u0966-\u096f{_SAFE_MARKS}]")
+_UNSAFE_RUSSIAN = re.compile(rf"[^A-Za-z0-9\u0301\u0410-\u044f\u0401\u0451{_SAFE_MARKS}-]")
+_SCRIPT_CHANGE_RU = re.compile(r"(?<=[A-Za-z])(?=[\u0400-\u045f])|(?<=[\u0400-\u045f])(?=[A-Za-z])")
 _SCRIPT_CHANGE = re.compile(r"(?<=[!-~€£°])(?=[\u0900-\u096f])|(?<=[\u0900-\u096f])(?=[!-~€£°])")
 _NASAL_BEFORE_LIP = re.compile("ं(?=[पफबभम])")  # मुंबई: espeak drops the syllable behind a nasal vowel
 _ACCENTED = re.compile(r"[À-ɏ]")
@@ -79,6 +82,8 @@ _LOAD_LOCK = threading.Lock()
 
 def sanitize(text: str, voice: str) -> str:
     """Replace by spaces what espeak cannot take."""
+    if voice == VOICES["ru"]:
+        return _SCRIPT_CHANGE_RU.sub(" ", _UNSAFE_RUSSIAN.sub(" ", text))
     if voice != VOICES["hi"]:
         return _UNSAFE.sub(" ", text)
     text = _NASAL_BEFORE_LIP.sub("म्", text)
@@ -156,10 +161,10 @@ def _pronounce_phrase(tokens: list[AlignedText], voice: str) -> tuple[list[Phone
     unknown_symbols = [symbol for token in tokens for symbol in token.text if _is_removed(symbol, voice)]
     tokens = [token for token in tokens if sanitize(token.text, voice).strip()]
     (ipa,) = engine().ipa([" ".join(token.text for token in tokens)], voice)
-    groups = _symbols(ipa).split()
+    groups = _symbols(ipa, voice).split()
     alone: list[str] = [""] * len(tokens)
     if len(groups) != len(tokens):
-        alone = [_symbols(ipa) for ipa in engine().ipa([token.text for token in tokens], voice)]
+        alone = [_symbols(ipa, voice) for ipa in engine().ipa([token.text for token in tokens], voice)]
         silent = [token for token, phonemes in zip(tokens, alone, strict=True) if not phonemes]
         unknown_symbols += [symbol for token in silent for symbol in token.text if not _is_removed(symbol, voice)]
         tokens = [token for token, phonemes in zip(tokens, alone, strict=True) if phonemes]
@@ -170,7 +175,7 @@ def _pronounce_phrase(tokens: list[AlignedText], voice: str) -> tuple[list[Phone
             return [], tuple(unknown_symbols)
     words: list[PhonemeWord] = []
     for group, (first, last) in zip(groups, align(alone, groups), strict=True):
-        phonemes, unknown = split_known(group)
+        phonemes, unknown = split_known(group, IDS)
         unknown_symbols += unknown
         source = tokens[first].source()[0], tokens[last - 1].source()[1]
         words += split_phonemes(phonemes, source)
@@ -183,11 +188,12 @@ def _is_removed(symbol: str, voice: str) -> bool:
     return symbol not in ".:·-'" and not sanitize(symbol, voice).strip()
 
 
-def _symbols(ipa: str) -> str:
-    """Convert espeak's IPA to Kokoro's symbols."""
+def _symbols(ipa: str, voice: str) -> str:
+    """Convert espeak's IPA to Kokoro's symbols; in languages of other checkpoints also to those beyond."""
     for tied, symbol in _TIED_SOUNDS.items():
         ipa = ipa.replace(tied, symbol)
-    return _NOT_IN_KOKORO.sub("", ipa).translate(_NEAREST).strip()
+    symbols = _NOT_IN_KOKORO.sub("", ipa).translate(_SPELLING).strip()
+    return symbols.translate(_NEAREST) if voice in _OF_KOKORO else symbols
 
 
 def _voice(code: str) -> str:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable
 
+from tutti.text.normalize.plurals import form
+
 
 def words(text: str) -> list[str]:
     """Split a line into words."""
@@ -41,6 +43,36 @@ _DE = words(
     "achtzehn neunzehn"
 )
 _DE_TENS = words("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig")
+_SV = words(
+    "noll ett två tre fyra fem sex sju åtta nio tio elva tolv tretton fjorton femton sexton sjutton arton nitton"
+)
+_SV_TENS = words("tjugo trettio fyrtio femtio sextio sjuttio åttio nittio")
+_PL = words(
+    "zero jeden dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć jedenaście dwanaście trzynaście czternaście "
+    "piętnaście szesnaście siedemnaście osiemnaście dziewiętnaście"
+)
+_PL_TENS = words(
+    "dwadzieścia trzydzieści czterdzieści pięćdziesiąt sześćdziesiąt siedemdziesiąt osiemdziesiąt dziewięćdziesiąt"
+)
+_PL_HUNDREDS = words("sto dwieście trzysta czterysta pięćset sześćset siedemset osiemset dziewięćset")
+_PL_SCALES = (
+    (10**12, words("bilion biliony bilionów")),
+    (10**9, words("miliard miliardy miliardów")),
+    (10**6, words("milion miliony milionów")),
+    (1000, words("tysiąc tysiące tysięcy")),
+)
+_RU = words(
+    "ноль один два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать тринадцать четырнадцать "
+    "пятнадцать шестнадцать семнадцать восемнадцать девятнадцать"
+)
+_RU_TENS = words("двадцать тридцать сорок пятьдесят шестьдесят семьдесят восемьдесят девяносто")
+_RU_HUNDREDS = words("сто двести триста четыреста пятьсот шестьсот семьсот восемьсот девятьсот")
+_RU_SCALES = (
+    (10**12, words("триллион триллиона триллионов")),
+    (10**9, words("миллиард миллиарда миллиардов")),
+    (10**6, words("миллион миллиона миллионов")),
+    (1000, words("тысяча тысячи тысяч")),
+)
 _HI = words(
     "शून्य एक दो तीन चार पाँच छह सात आठ नौ दस ग्यारह बारह तेरह चौदह पंद्रह सोलह सत्रह अठारह उन्नीस "
     "बीस इक्कीस बाईस तेईस चौबीस पच्चीस छब्बीस सत्ताईस अट्ठाईस उनतीस तीस इकतीस बत्तीस तैंतीस चौंतीस पैंतीस छत्तीस सैंतीस अड़तीस उनतालीस "
@@ -182,17 +214,52 @@ def _german_rest(n: int) -> str:
     return _german(n) if n < 100 else ("ein" if n < 200 else "") + _german(n)
 
 
-def german_ordinal(n: int, ending: str) -> str:
-    """Return an ordinal with its ending: "dritten"."""
-    words = _german(n)
-    for irregular, stem in (("eins", "erst"), ("drei", "dritt"), ("sieben", "siebt"), ("acht", "acht")):
-        if words.endswith(irregular) and n % 100 < 13:
-            return words.removesuffix(irregular) + stem + ending
-    return words + ("t" if 0 < n % 100 < 20 else "st") + ending
+def _swedish(n: int) -> str:
+    if n < 20:
+        return _SV[n]
+    if n < 100:
+        return _SV_TENS[n // 10 - 2] + _rest(n % 10, _swedish, "")
+    if n < 1000:
+        return ("" if n < 200 else _SV[n // 100]) + "hundra" + _rest(n % 100, _swedish, "")
+    if n < 10**6:
+        return ("" if n < 2000 else _swedish(n // 1000)) + "tusen" + _rest(n % 1000, _swedish)
+    scales = ((10**12, "biljon"), (10**9, "miljard"), (10**6, "miljon"))
+    unit, name = next(scale for scale in scales if n >= scale[0])
+    count = n // unit
+    return (f"en {name}" if count == 1 else f"{_swedish(count)} {name}er") + _rest(n % unit, _swedish)
+
+
+def _polish(n: int) -> str:
+    if n < 20:
+        return _PL[n]
+    if n < 100:
+        return _PL_TENS[n // 10 - 2] + _rest(n % 10, _polish)
+    if n < 1000:
+        return _PL_HUNDREDS[n // 100 - 1] + _rest(n % 100, _polish)
+    unit, names = next(scale for scale in _PL_SCALES if n >= scale[0])
+    count, name = n // unit, form(names, str(n // unit), "pl")
+    return (name if count == 1 else f"{_polish(count)} {name}") + _rest(n % unit, _polish)
+
+
+def _russian(n: int) -> str:
+    if n < 20:
+        return _RU[n]
+    if n < 100:
+        return _RU_TENS[n // 10 - 2] + _rest(n % 10, _russian)
+    if n < 1000:
+        return _RU_HUNDREDS[n // 100 - 1] + _rest(n % 100, _russian)
+    unit, names = next(scale for scale in _RU_SCALES if n >= scale[0])
+    count = n // unit
+    words = cardinal(count, "ru", feminine=unit == 1000) if count > 1 or unit > 1000 else ""
+    return f"{words} {form(names, str(count), 'ru')}".strip() + _rest(n % unit, _russian)
 
 
 _CARDINALS = {"es": _spanish, "fr": _french, "it": _italian, "pt-br": _portuguese, "hi": _hindi, "de": _german}
+_CARDINALS |= {"sv": _swedish, "pl": _polish, "ru": _russian}
 _FEMININE = {
+    "sv": ((r"ett$", "en"),),
+    "pl": ((r"^jeden$", "jedna"), (r"\bdwa$", "dwie")),
+    "ru": ((r"\bодин$", "одна"), (r"\bдва$", "две")),
     "de": ((r"(?<!und)eins?$", "eine"),),
     "es": ((r"uno$", "una"), (r"(cient|quinient)os\b(?! mill| bill)", r"\1as")),
     "fr": ((r"\bun$", "une"),),

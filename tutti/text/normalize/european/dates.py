@@ -5,7 +5,7 @@ from functools import cache
 
 from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize.cardinals import cardinal
-from tutti.text.normalize.european.figures import ending_of, ordinal, year
+from tutti.text.normalize.european.figures import ending_at, ending_of, ordinal, year
 from tutti.text.normalize.locales import find_locale
 from tutti.text.normalize.locales.locale import Locale
 
@@ -29,7 +29,7 @@ def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
         aligned = aligned.sub(_DOTTED_DAY, lambda match: _day_month(match, locale))
     aligned = aligned.sub(_time_rule(locale.code), lambda match: _time_of(match, locale))
     if locale.before_time and "." in aligned.text:
-        aligned = aligned.sub(_dotted_time(locale.code), lambda match: {"time": _time(match["h"], match["m"], locale)})
+        aligned = aligned.sub(_dotted_time(locale.code), lambda match: {"time": _time(match, locale)})
     if "/" in aligned.text:
         aligned = aligned.sub(_DAY_MONTH, lambda match: _day_month(match, locale))
     if locale.short_months and _MONTH_OR_DAY.search(aligned.text):
@@ -91,7 +91,11 @@ def _date(match: re.Match[str], day: str, month: str, year_figure: str, locale: 
         return None
     n_year = int(year_figure) + (0 if len(year_figure) == 4 else 2000 if int(year_figure) < 50 else 1900)
     name = locale.months[int(month) - 1]
-    return locale.date.format(day=_day(day, match, locale), month=name, year=year(n_year, locale))
+    return locale.date.format(day=_day(day, match, locale), month=name, year=_year(n_year, locale))
+
+
+def _year(n: int, locale: Locale) -> str:
+    return ordinal(n, locale.year_ending, locale) if locale.year_ending else year(n, locale)
 
 
 def _day_month(match: re.Match[str], locale: Locale) -> str:
@@ -101,22 +105,27 @@ def _day_month(match: re.Match[str], locale: Locale) -> str:
 
 def _day(day: str, match: re.Match[str], locale: Locale) -> str:
     if locale.days_are_ordinal:
-        return ordinal(int(day), ending_of(match, locale), locale)
+        return ordinal(int(day), locale.day_ending or ending_of(match, locale), locale)
     return locale.first_of_month if int(day) == 1 and locale.first_of_month else cardinal(int(day), locale.code)
 
 
 def _time_of(match: re.Match[str], locale: Locale) -> str:
-    words = _time(match["h"], match["m"], locale)
+    words = _time(match, locale)
     if not match["s"] or match["s"] == "00":
         return words
     n, names = int(match["s"]), locale.units["s"]
     return f"{words} {locale.joint} {cardinal(n, locale.code, feminine='s' in locale.feminine_units)} {names[n != 1]}"
 
 
-def _time(hour: str, minute: str, locale: Locale) -> str:
+def _time(match: re.Match[str], locale: Locale) -> str:
+    hour, minute = match["h"], match["m"]
     hour_words = cardinal(int(hour), locale.code, feminine=locale.hours_are_feminine)
+    if locale.hour_endings:
+        ending = ending_at(match.string, match.start("h"), match.end(), locale.hour_endings)
+        hour_words = ordinal(int(hour), ending, locale)
     if locale.one[0]:
         hour_words = re.sub(rf"{locale.one[0]}$", locale.one[1], hour_words)
     layout = locale.time if int(minute) else locale.full_hour
-    words = layout.format(hour=hour_words, minute=cardinal(int(minute), locale.code))
+    zero = locale.short_minute if minute[0] == "0" else ""
+    words = layout.format(hour=hour_words, minute=zero + cardinal(int(minute), locale.code))
     return words.replace("une heures", "une heure").replace("uma horas", "uma hora")

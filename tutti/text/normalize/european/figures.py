@@ -2,13 +2,15 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from tutti.text.aligned_text import AlignedText
-from tutti.text.normalize.cardinals import LIMIT, cardinal, digits, german_ordinal
+from tutti.text.normalize.cardinals import LIMIT, cardinal, digits
 from tutti.text.normalize.locales import find_locale
 from tutti.text.normalize.locales.locale import Locale
+from tutti.text.normalize.ordinals import ordinal_with
+from tutti.text.normalize.plurals import form, many
 
 # An atomic group: a number matches completely or not at all, so that a long one takes linear time.
 _NUMBER = r"(?>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d{1,9})?|\d+(?:[.,]\d+)*)"
@@ -57,7 +59,7 @@ def expand_symbols(aligned: AlignedText, locale: Locale) -> AlignedText:
 
 def year(n: int, locale: Locale) -> str:
     """Return a year in words; some languages count the centuries before 2000 in hundreds."""
-    if not locale.century or not 1100 <= n < 2000:
+    if not locale.century or not 1100 <= n < locale.century_until:
         return cardinal(n, locale.code)
     hundreds, rest = divmod(n, 100)
     return f"{cardinal(hundreds, locale.code)}{locale.century}{cardinal(rest, locale.code) if rest else ''}".strip()
@@ -75,8 +77,8 @@ def ordinal(n: int, mark: str, locale: Locale) -> str:
             return ("seconde" if feminine else "second") if n == 2 and mark.startswith("n") else word
         case "hi":
             return _hindi_ordinal(word, mark, feminine)
-        case "de":
-            return german_ordinal(n, mark)
+    if locale.ordinal_endings:
+        return ordinal_with(n, mark, locale.code)
     if mark == "er":
         return re.sub(r"(primer|tercer)o$", r"\1", word)
     return re.sub(r"o\b", "a", word) if feminine else word
@@ -160,10 +162,9 @@ def _figure_words(match: re.Match[str], locale: Locale) -> str:
     if match["unit"]:
         return sign + _measure(text, match, locale) + tail
     if match["scale"]:
-        singular, plural = locale.scales[match["scale"]]
-        name = (
-            match["scale"] if match["scale"].isalpha() and len(match["scale"]) > 3 else _plural(text, singular, plural)
-        )
+        name = match["scale"]
+        if not any(name in forms for forms in locale.scales.values()):
+            name = form(locale.scales[name], text, locale.code)
         return f"{sign}{_number(text, locale, counts=True)} {name}{_per(match['per'], locale)}{tail}"
     noun = (match["noun"] or "").lower()
     is_year = text.isdecimal() and 1100 <= int(text[:5]) <= 2100
@@ -171,19 +172,30 @@ def _figure_words(match: re.Match[str], locale: Locale) -> str:
         return sign + year(int(text), locale) + _per(match["per"], locale) + tail
     counts = len(noun) > 2 and not is_year and noun not in locale.no_nouns
     feminine = counts and is_feminine(noun, locale)
-    return sign + _number(text, locale, feminine=feminine, counts=counts) + _per(match["per"], locale) + tail
+    words = _number(text, locale, feminine=feminine, counts=counts)
+    if counts and locale.count_forms and text.isdecimal():
+        words = _counting(words, noun, locale)
+    return sign + words + _per(match["per"], locale) + tail
+
+
+def _counting(words: str, noun: str, locale: Locale) -> str:
+    """Return a number as its noun asks for."""
+    for nouns, number, other in locale.count_forms:
+        if re.search(nouns, noun) and re.search(number, words):
+            return re.sub(number, other, words)
+    return words
 
 
 def ending_of(match: re.Match[str], locale: Locale) -> str:
     """Return the ending of an ordinal by the words around it."""
-    end = match.end("ordinal") if "ordinal" in match.re.groupindex else match.end()
-    text = f"{match.string[max(0, match.start() - _CONTEXT) : match.start()]}\0{match.string[end : end + _CONTEXT]}"
-    return next(ending for rule, ending in _endings(locale.code) if rule.search(text))
+    end = match.end("number") if "number" in match.re.groupindex else match.end()
+    return ending_at(match.string, match.start(), end, locale.ordinal_endings)
 
 
-@cache
-def _endings(code: str) -> list[tuple[re.Pattern[str], str]]:
-    return [(re.compile(rule), ending) for rule, ending in find_locale(code).ordinal_endings]
+def ending_at(text: str, start: int, end: int, rules: Sequence[tuple[str, str]]) -> str:
+    """Return the ending of the first rule that is found around this part of a text."""
+    around = f"{text[max(0, start - _CONTEXT) : start]}\0{text[end : end + _CONTEXT]}"
+    return next(ending for rule, ending in rules if re.search(rule, around))
 
 
 def is_feminine(noun: str, locale: Locale) -> bool:
@@ -209,6 +221,8 @@ def _number(text: str, locale: Locale, *, feminine: bool = False, counts: bool =
     if len(parts) > 2:
         return f" {locale.dot} ".join(_whole(part, locale) for part in parts)
     if len(parts) == 2:
+        if locale.decimal_parts and len(parts[1]) < len(locale.decimal_parts):
+            return _decimal_parts(parts[0], parts[1], locale)
         point = locale.dot if "." in text and locale.code != "hi" else locale.point
         return f"{_whole(parts[0], locale)} {point} {_decimals(parts[1], locale)}"
     words = _whole(text, locale, feminine=feminine and counts)
@@ -231,28 +245,34 @@ def _decimals(text: str, locale: Locale) -> str:
     return cardinal(int(text), locale.code)
 
 
-def _plural(text: str, singular: str, plural: str) -> str:
-    """Return the singular for one."""
-    return singular if text == "1" else plural
+def _decimal_parts(whole: str, decimals: str, locale: Locale) -> str:
+    """Return "two wholes, five tenths"."""
+    pairs = ((whole, locale.decimal_parts[0]), (decimals, locale.decimal_parts[len(decimals)]))
+    return " ".join(
+        f"{cardinal(int(n), locale.code, feminine=True)} {names[int(n) % 10 != 1 or int(n) % 100 == 11]}"
+        for n, names in pairs
+    )
 
 
 def _money(text: str, sign: str, match: re.Match[str], locale: Locale) -> str:
-    (singular, plural), (small, smalls) = locale.money[sign]
+    names, small = locale.money[sign]
     feminine = sign in locale.feminine_units
     if scale := match["scale"] or match["letter"]:
         if scale not in locale.scales:
-            return f"{_number(text, locale, counts=True)} mil {plural}"
-        name = _plural(text, *locale.scales[scale])
-        return f"{_number(text, locale, counts=True)} {_of_money(name, plural, locale)}"
+            return f"{_number(text, locale, counts=True)} mil {many(names)}"
+        name = form(locale.scales[scale], text, locale.code)
+        return f"{_number(text, locale, counts=True)} {_of_money(name, many(names), locale)}"
     cents = re.fullmatch(r"(\d+|\d{1,3}(?:[.,]\d{2,3})+)[.,](\d{2})", text)
     whole = re.sub("[.,]", "", cents[1]) if cents else text
     if re.fullmatch(r"\d{1,3}(?:,\d{3})+", whole):  # $1,500: nobody writes thousandths of money
         whole = whole.replace(",", "")
     words = _number(whole, locale, feminine=feminine, counts=True)
-    words = _of_money(words, _plural(whole, singular, plural), locale)
+    words = _of_money(words, form(names, whole, locale.code), locale)
     if not cents or cents[2] == "00":
         return words
-    rest = f"{_number(str(int(cents[2])), locale, counts=True)} {_plural(str(int(cents[2])), small, smalls)}"
+    n_cents = str(int(cents[2]))
+    rest_feminine = f"{sign} 1/100" in locale.feminine_units
+    rest = f"{_number(n_cents, locale, feminine=rest_feminine, counts=True)} {form(small, n_cents, locale.code)}"
     if whole == "0":
         return rest
     return f"{words} {locale.money_joint} {rest}".replace("  ", " ")
@@ -272,10 +292,9 @@ def _of_money(words: str, name: str, locale: Locale) -> str:
 
 def _measure(text: str, match: re.Match[str], locale: Locale) -> str:
     unit, power = match["unit"], match["power"]
-    is_one = text == "1"
-    words = locale.units[unit][not is_one]
+    words = form(locale.units[unit], text, locale.code)
     if power:
-        words = f"{words} {(locale.cubed if power in '³3' else locale.squared)[not is_one]}"
+        words = f"{words} {form(locale.cubed if power in '³3' else locale.squared, text, locale.code)}"
         if locale.code == "hi":
             words = f"{(locale.cubed if power in '³3' else locale.squared)[0]} {locale.units[unit][0]}"
     number = _number(text, locale, feminine=unit in locale.feminine_units, counts=unit not in "%‰")
@@ -344,7 +363,7 @@ def _symbol(symbol: str, locale: Locale) -> str:
     if symbol in locale.symbols:
         return locale.symbols[symbol]
     if symbol in locale.money:
-        return locale.money[symbol][0][1]
+        return many(locale.money[symbol][0])
     if name := {"%": locale.units["%"][0], "+": locale.plus, "±": locale.plus_minus}.get(symbol):
         return name
     value = unicodedata.numeric(symbol, -1.0)

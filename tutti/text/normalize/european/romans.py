@@ -13,7 +13,7 @@ from tutti.text.normalize.romans import parse_roman
 _ROMAN = r"(?=[IVXL])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})"
 _ANY = re.compile(r"\b[IVX][IVXL]*(?:ers?|res?|ères?|es?|èmes?|nde?s?)?\b")
 _SUFFIXED = re.compile(rf"\b(?P<n>(?=[IVX]){_ROMAN})(?P<mark>ers?|res?|ères?|es?|èmes?|nde?s?)(?![\w'])")  # XXIe siècle
-_NAME = re.compile(rf"\b(?P<name>[A-ZÀ-Ý][^\W\d_]+)\s(?P<n>{_ROMAN})(?![\w'’]|\.\w)")
+_NAME = re.compile(rf"\b(?P<name>[A-ZÀ-ÝŁŚŻŹĆА-ЯЁ][^\W\d_]+)\s(?P<n>{_ROMAN})(?![\w'’]|\.\w)")
 _DOTTED = re.compile(rf"(?:(?P<name>\b[^\W\d_]+)\s|\b)(?P<n>(?=[IVX]){_ROMAN})\.(?=,?\s[^\W\d_])")
 _FIRST = re.compile(rf"\A(?P<n>(?=[IVX]{{2}}){_ROMAN})(?=\s(?P<noun>[^\W\d_]{{4,}}))")  # II Guerra Mundial
 _LONE = re.compile(rf"(?<![\w.'-])(?=[IVX]{{2}}){_ROMAN}(?![\w'’]|\.\w)")
@@ -27,6 +27,8 @@ def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
         aligned = aligned.sub(_SUFFIXED, lambda match: ordinal(parse_roman(match["n"]), match["mark"], locale))
     if locale.ordinal_marks.startswith(r"\."):  # Ludwig XIV. war, im II. Weltkrieg
         aligned = aligned.sub(_DOTTED, lambda match: _dotted(match, locale))
+    if locale.roman_before:
+        aligned = aligned.sub(_before(locale.code), lambda match: str(parse_roman(match[0])))
     if locale.numbered:
         aligned = aligned.sub(_numbered(locale.code), lambda match: _number(match, locale))
     if locale.articles:
@@ -39,6 +41,11 @@ def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
 @cache
 def _numbered(code: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?i:{find_locale(code).numbered})\s(?P<n>{_ROMAN})\b(?!')")
+
+
+@cache
+def _before(code: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?=[IVX]){_ROMAN}(?=\s(?:{find_locale(code).roman_before})\b)")
 
 
 @cache

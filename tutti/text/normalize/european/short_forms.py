@@ -21,6 +21,8 @@ def expand(aligned: AlignedText, locale: Locale) -> AlignedText:
     """Write abbreviations in full where what stands beside them shows what they mean."""
     if locale.word_endings and "." in aligned.text:
         aligned = aligned.sub(_endings(locale.code), lambda match: locale.word_endings[match[0]])
+    for pattern, words in locale.rewrites:
+        aligned = aligned.sub(re.compile(pattern), lambda _, words=words: {"n": words})  # type: ignore[misc]
     has_number = _NUMBER.search(aligned.text)
     for kind in ("abbreviations", "before_number", "after_number", "before_name"):
         rule = _rule(locale.code, kind) if has_number or "number" not in kind else None
@@ -60,6 +62,9 @@ def _endings(code: str) -> re.Pattern[str]:
 
 
 def _expand(match: re.Match[str], code: str, kind: str) -> str:
+    units = find_locale(code).units
+    if (match[0] in units or match[0].rstrip(".") in units) and match.string[: match.start()].rstrip()[-1:].isdecimal():
+        return match[0]  # 15 min.
     words = _table(code, kind)[match[0].replace(" ", "")]
     if words == "san" and _FEMININE_NAME.match(match.string, match.end()):
         words = "santa"

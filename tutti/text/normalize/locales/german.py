@@ -32,7 +32,7 @@ LOCALE = Locale(
         (r"\b(?i:ihre[mnr]|seine[mnr]|meine[mnr]|deine[mnr]|unsere[mnr]|jede[mn]|diese[mnrs])\s\0", "en"),
         (r"\b(?i:der|die|das|diese|dieses|jede|jedes|ihre|seine|meine|deine|unsere|eine)\s\0", "e"),
         (r"\b(?i:ihr|sein|mein|dein|unser|ein|kein)\s\0", "er"),
-        (rf"(?<!\w)\0\s(?:{'|'.join(_MONTHS)})", "er"),
+        (rf"(?<!\w)\0\.\s(?:{'|'.join(_MONTHS)})", "er"),
         (r"", "e"),
     ),
     days_are_ordinal=True,

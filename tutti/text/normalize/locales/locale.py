@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-Name = tuple[str, str]  # singular, plural
+Name = tuple[str, ...]  # singular and plural, or one, few, many and of a fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,15 @@ class Locale:
     # Languages with endings. A rule is a regular expression, searched in the words around a figure, which is \0.
     ordinal_endings: Sequence[tuple[str, str]] = ()  # of the first rule that is found; none if ordinals have no endings
     days_are_ordinal: bool = False  # in dates
+    day_ending: str = ""  # of such a day; else by the words around it
+    year_ending: str = ""  # of years in dates that are ordinals
+    hour_endings: Sequence[tuple[str, str]] = ()  # of hours that are ordinals: as ordinal_endings
+    short_minute: str = ""  # before the minutes 1 to 9
+    count_forms: Sequence[tuple[str, str, str]] = ()  # a noun, the end of a number before it, and what that becomes
+    decimal_parts: Sequence[Name] = ()  # of wholes, tenths, hundredths, thousandths
+    roman_before: str = ""  # nouns that a Roman ordinal stands before
+    rewrites: Sequence[tuple[str, str]] = ()  # a regular expression and the words for its group n
+    century_until: int = 2000
     century: str = ""  # between the halves of a year from 1100 to 1999 that is read in hundreds
     decimals_by_digit: bool = False
     dotted_days: bool = False  # 24.12. is a day
@@ -92,9 +101,9 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def names(text: str) -> dict[str, Name]:
-    """Read "sign singular plural, sign singular plural"; a name of several words has _ between them."""
+    """Read "sign singular plural, sign singular plural", or with more forms; _ is a blank in a name."""
     rows = (row.split() for row in text.split(","))
-    return {sign: (singular.replace("_", " "), plural.replace("_", " ")) for sign, singular, plural in rows}
+    return {sign: tuple(form.replace("_", " ") for form in forms) for sign, *forms in rows}
 
 
 def table(text: str) -> dict[str, str]:
@@ -105,6 +114,6 @@ def table(text: str) -> dict[str, str]:
 
 def prefixed(prefixes: str, base: str) -> dict[str, Name]:
     """Return the units of "k kilo, m mili" and "g gramo gramos": kg, mg."""
-    sign, singular, plural = base.split()
+    sign, *forms = base.split()
     rows = (row.split() for row in prefixes.split(","))
-    return {f"{prefix}{sign}": (name + singular, name + plural) for prefix, name in rows}
+    return {f"{prefix}{sign}": tuple(name + form for form in forms) for prefix, name in rows}
