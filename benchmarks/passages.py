@@ -4,7 +4,7 @@
     python -m benchmarks.passages --part all         these and those that were held out
     python -m benchmarks.passages --against ed396e2  the same for another commit, in a worktree of its own
     python -m benchmarks.passages --data written     300 lines of numbers, money, dates, chat, law and others
-    python -m benchmarks.passages --data written-fr  100 lines of French; also es, it, pt-br, hi, ja, zh, de, sv, pl and ru
+    python -m benchmarks.passages --data written-fr  100 lines of French; also es, it, pt-br, hi, ja, zh, de, sv …
 
 A passage and its expected words (data/*.toml) become phonemes by the same G2P; an expected word is wrong if any
 of its phonemes differs, and so is every word that should not be there. Word boundaries, stress and pauses do not count.
