@@ -13,13 +13,16 @@ from tests.fakes import silent_voices, tone_engine
 from tutti.batching.cost import save
 from tutti.batching.job import STAGES, Key
 from tutti.cli.main import app
+from tutti.engine.build import cost_file
+from tutti.engine.checkpoints import choose_checkpoints
 from tutti.errors import InvalidInput
 from tutti.plan import planner
-from tutti.plan.devices import DEVICES, DeviceCosts, find_device, from_report
+from tutti.plan.devices import DEVICES, DeviceCosts, find_device, from_report, this_machine
 from tutti.plan.measure import device_s
 from tutti.plan.planner import CapacityPlan, Forecast, forecast, pace_of, plan, simulate
 from tutti.plan.simulation import TOKENS_PER_S
 from tutti.plan.workload import CHARACTERS_PER_S, SENTENCE_WORDS, WORD_SYMBOLS, arrivals, chunk_lengths
+from tutti.settings import Settings
 from tutti.text.chunk import DEFAULT_PACE
 
 WORDS = ("seven", "ships", "came", "home", "across", "silver", "water", "under", "quiet", "stars")
@@ -174,3 +177,21 @@ def test_the_command_prints_json(tmp_path: Path) -> None:
     facts = json.loads(result.stdout)
     assert facts["n_devices"] == 1
     assert facts["cost_per_million_characters"] == pytest.approx(1e6 / (2 * 3 * CHARACTERS_PER_S * 3600))
+
+
+def test_headroom_is_capacity_that_the_load_itself_does_not_use() -> None:
+    tight = plan(SIMPLE, 100, 8.0, 0.5, lambda _: None)
+    roomy = plan(SIMPLE, 100, 8.0, 0.5, lambda _: None, headroom=0.5)
+    assert roomy.n_devices > tight.n_devices
+    assert forecast(replace(SIMPLE, target_s=0.5), 2 * 100 / roomy.n_devices, 8.0).keeps(0.5, 0.05)
+    assert roomy.forecast.busy < tight.forecast.busy
+
+
+def test_without_a_device_this_machine_is_planned_with_what_its_server_has_measured(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, device="cpu", threads=2)
+    prior = this_machine(settings)
+    assert (prior.cores, "not yet measured" in prior.name) == (2, True)
+    costs = {Key("kokoro", stage): SIMPLE.cost(Key("kokoro", stage)) for stage in STAGES}
+    save(costs, cost_file(settings, choose_checkpoints(settings)))
+    measured = this_machine(settings)
+    assert (measured.name, measured.coefficients) == ("this machine", SIMPLE.coefficients)

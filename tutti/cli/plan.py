@@ -9,26 +9,30 @@ import typer
 from tutti.cli.terminal import counted, print_table, progress_bar
 from tutti.errors import InvalidInput
 from tutti.files import save as save_file
+from tutti.settings import load as load_settings
 
 
 def plan(
     rps: Annotated[float, typer.Option(min=0.001, help="New requests per second.")],
-    ttfa_ms: Annotated[float, typer.Option(min=1, help="Target for the first audio, in milliseconds.")] = 200,
+    ttfa_ms: Annotated[
+        float | None, typer.Option(min=1, help="Target for the first audio; default: 200 ms, on a processor 1500.")
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.5, max=600, help="Audio of a request, on average.")] = 8,
-    device: Annotated[str | None, typer.Option(help="h200, n1x2, or a costs.json; default: h200.")] = None,
+    device: Annotated[str | None, typer.Option(help="h200, n1x2, or a costs.json; default: this machine.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="With a costs.json of a processor: its cores.")] = None,
     measure: Annotated[str | None, typer.Option(help="Ask the server at this URL what its batches cost.")] = None,
     api_key: Annotated[str | None, typer.Option(help="Of that server.", envvar="TUTTI_API_KEY")] = None,
     save: Annotated[Path | None, typer.Option(help="With --measure: store the costs, for --device.")] = None,
+    headroom: Annotated[float, typer.Option(min=0, max=0.9, help="Share left free for peaks.")] = 0.2,
     price_per_hour: Annotated[float | None, typer.Option(min=0, help="Of one device, in any currency.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say how many devices a load needs: [bold]tutti plan --rps 500 --ttfa-ms 200 --device h200[/]
+    """Say how many such machines a load needs: [bold]tutti plan --rps 2[/], or GPUs: [bold]--rps 500 --device h200[/]
 
     Simulates the real scheduler with the costs of a device, until 95 of 100 requests start in time and without gaps.
     """
     from tutti.plan import planner
-    from tutti.plan.devices import find_device
+    from tutti.plan.devices import find_device, this_machine
     from tutti.plan.measure import measure as measure_server
 
     if measure and device:
@@ -40,7 +44,8 @@ def plan(
             if save:
                 save_file(save, json.dumps(report, indent=1) + "\n")
         else:
-            known = find_device(device or "h200", cores)
+            known = find_device(device, cores) if device else this_machine(load_settings({})[0])
+        target_s = known.target_s if ttfa_ms is None else ttfa_ms / 1000
         n_steps = 0
 
         def on_step(name: str) -> None:
@@ -48,7 +53,7 @@ def plan(
             n_steps += 1
             show("simulating", 0, 0, f"step {n_steps}: {name}")
 
-        result = planner.plan(known, rps, seconds, ttfa_ms / 1000, on_step)
+        result = planner.plan(known, rps, seconds, target_s, on_step, headroom)
     if as_json:
         print(json.dumps(result.as_dict(price_per_hour), indent=1))
         return
@@ -63,6 +68,7 @@ def plan(
     if price_per_hour is not None:
         cost = result.cost_per_million(price_per_hour)
         rows.append(("price of a million characters", f"{cost:.4g}"))
-    title = f"{rps:g} requests per second of {seconds:g} s, first audio within {ttfa_ms:g} ms"
+    title = f"{rps:g} requests per second of {seconds:g} s, first audio within {1000 * target_s:g} ms"
     print_table((title, ""), rows)
-    print(f"Set TUTTI_FIRST_AUDIO_MS={ttfa_ms:g} on {counted(result.n_devices, 'device')}.")
+    print(f"{headroom:.0%} of what they can serve is left for peaks (--headroom).")
+    print(f"Set TUTTI_FIRST_AUDIO_MS={1000 * target_s:g} on {counted(result.n_devices, 'device')}.")

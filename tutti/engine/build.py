@@ -122,12 +122,12 @@ def open_engine(
     workers = [_worker(settings, first, second, index, progress, for_server=for_server) for index in indices]
     voices = open_voices(settings)
     log_folders(settings, voices)
-    costs = settings.home / file_name(_device(first, settings.threads), WEIGHTS) if for_server else None
+    costs = cost_file(settings, first) if for_server else None
     frontend = make_frontend(settings, g2p_processes or int(for_server))
     engine = assemble(workers, first, voices, frontend, settings, capped=for_server, cost_file=costs)
     for batcher in engine.batchers:
         if second and isinstance(batcher.worker, UpgradingWorker) and batcher.warm_up:
-            path = settings.home / file_name(_device(second, settings.threads), WEIGHTS)
+            path = cost_file(settings, second)
             fresh = prior_costs(second, settings.threads)
             batcher.worker.before_change = MeasureSecond(batcher.warm_up, fresh, path, marker)
             # The first worker serves for a minute, so only the default checkpoint is worth a later start.
@@ -257,6 +257,11 @@ def _warm_up_rows(voices: Voices, name: str) -> tuple[Utterance, ...]:
     voice = voices.get(name)
     rows = [vocab.encode(" ".join([SENTENCE] * n)) for n in (1, 3)]
     return tuple(Utterance(tokens, voice.style(len(tokens) - 2)) for tokens in rows)
+
+
+def cost_file(settings: "Settings", choices: Mapping[str, Choice]) -> Path:
+    """Where a server on this machine stores what its batches cost."""
+    return settings.home / file_name(_device(choices, settings.threads), WEIGHTS)
 
 
 def _device(choices: Mapping[str, Choice], threads: int) -> str:

@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tutti.batching.cost import Coefficients, CostModel
 from tutti.batching.cost import load as load_costs
 from tutti.batching.job import STAGES, Key, StageName
 from tutti.batching.layout import Layout, Regrouped, SideBySide
-from tutti.engine.build import CUDA_ROWS, PRIORS, ROWS_PER_CORE
+from tutti.engine.build import CUDA_ROWS, PRIORS, ROWS_PER_CORE, TARGET_S, cost_file, prior_costs
+from tutti.engine.checkpoints import choose_checkpoints, upgrade_choices
 from tutti.errors import InvalidInput, did_you_mean
+
+if TYPE_CHECKING:
+    from tutti.settings import Settings
 
 GPU_OVERHEAD_S = 0.008  # of a request beside its batches: HTTP, text, encoding; measured per server by --measure
 CPU_OVERHEAD_S = 0.030
@@ -59,6 +63,19 @@ DEVICES = {
         ),
     )
 }
+
+
+def this_machine(settings: "Settings") -> DeviceCosts:
+    """This machine, with what its server has stored, or with what such a machine takes until one has run."""
+    choices, compiled = upgrade_choices(choose_checkpoints(settings), settings.compile, kernels_ready=True)
+    choices = compiled or choices
+    name, choice = next(iter(choices.items()))
+    stored = load_costs(cost_file(settings, choices))
+    prior = {key: model.coefficients for key, model in prior_costs(choices, settings.threads).items()}
+    coefficients = {stage: (stored or prior)[Key(name, stage)] for stage in STAGES}
+    label = "this machine" if stored else "this machine, as not yet measured: run tutti serve once"
+    device = _device(label, coefficients, settings.threads if choice.device == "cpu" else None, None, None)
+    return replace(device, target_s=TARGET_S[choice.device])
 
 
 def find_device(name: str, cores: int | None = None) -> DeviceCosts:

@@ -116,9 +116,12 @@ def outcome(device: DeviceCosts, rate: float, streams: list[SimulatedStream], si
     )
 
 
-def plan(device: DeviceCosts, rps: float, seconds: float, target_s: float, on_step: OnStep) -> CapacityPlan:
+def plan(
+    device: DeviceCosts, rps: float, seconds: float, target_s: float, on_step: OnStep, headroom: float = 0.0
+) -> CapacityPlan:
     """The fewest devices, each with an equal random share of the load, that serve 95 % in time and without gaps.
 
+    `headroom`: the share of what they could serve that is left free; the forecast is that of the load itself.
     Raises InvalidInput if one request alone takes longer.
     """
     device = replace(device, target_s=target_s, _models={})
@@ -131,15 +134,14 @@ def plan(device: DeviceCosts, rps: float, seconds: float, target_s: float, on_st
             f"{1000 * target_s:.0f} ms; allow more time or choose a faster device",
             param="ttfa_ms",
         )
-    tried: dict[int, Forecast] = {}
+    most_rps = rps / (1 - headroom)
 
     def is_enough(n: int) -> bool:
         on_step(f"{n:,} devices" if n > 1 else "1 device")
-        tried[n] = forecast(device, rps / n, seconds)
-        return tried[n].keeps(target_s, request_s)
+        return forecast(device, most_rps / n, seconds).keeps(target_s, request_s)
 
     # Fewer could not even do the work in full batches.
-    n = low = max(1, int(rps * _request_s(device, seconds, full=True)))
+    n = low = max(1, int(most_rps * _request_s(device, seconds, full=True)))
     while not is_enough(n):
         if n > MAX_DEVICES:
             raise InvalidInput(f"more than {MAX_DEVICES:,} devices would be needed", param="rps")
@@ -151,7 +153,7 @@ def plan(device: DeviceCosts, rps: float, seconds: float, target_s: float, on_st
             high = middle
         else:
             low = middle + 1
-    return CapacityPlan(device.name, rps, seconds, target_s, high, tried[high])
+    return CapacityPlan(device.name, rps, seconds, target_s, high, forecast(device, rps / high, seconds))
 
 
 def _request_s(device: DeviceCosts, seconds: float, *, full: bool = False) -> float:
