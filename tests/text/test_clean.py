@@ -106,6 +106,7 @@ def test_typography(written: str, expected: str) -> None:
         ("- one\n- [x] two\n• three", f"{HARD_BREAK}one\n{HARD_BREAK}two\n{HARD_BREAK}three"),
         ("# Head\ntext", "\nHead\n\ntext"),
         ("a\n---\nb", "a\n\n\nb"),
+        ("a\n\n* * *\n\nb\n\n***\n", "a\n\n[pause:0.8s]\n\nb\n\n\n\n"),
         ("| a | b |\n|---|:-:|\n| c | d |", f"{HARD_BREAK}a, b\n\n{HARD_BREAK}c, d"),
         ("Home | News", "Home, News"),
         ("P(A|B) and -5 and C# and #tag", "P(A|B) and -5 and C# and #tag"),

@@ -595,6 +595,21 @@ Chapter IV | Chapter four
 Super Bowl LVIII | Super Bowl fifty-eight
 John Smith III | John Smith the third
 the XXI century | the twenty-first century
+# what a newcomer heard wrong
+Read 1:1-3 and 1 Cor. 13 | Read one one to three and first Corinthians thirteen
+open 9:30-11 | open nine thirty to eleven
+a walk at 7.15 am | a walk at seven fifteen AM
+Re: your letter | ree: your letter
+on Main St. in Boston | on Main Street in Boston
+near St. Mary's St. in St. Paul | near Saint Mary's Street in Saint Paul
+raised $5 m and | raised five million dollars and
+Copyright © 2026 | Copyright twenty twenty-six
+J. K. Rowling met George W. Bush | J K Rowling met George W Bush
+by A. Writer | by A Writer
+took plan B. Bob left | took plan B. Bob left
+350 Fifth Ave, near it | three fifty Fifth Avenue, near it
+Pennsylvania Ave NW, and Ave Maria | Pennsylvania Avenue Northwest, and Ave Maria
+a 13 A fuse at gate 13 A | a thirteen amp fuse at gate thirteen A
 """
 
 ROWS = [tuple(row.split(" | ")) for row in TABLE.replace("\\\\", "\\").splitlines() if " | " in row]

@@ -53,6 +53,7 @@ def test_sentences_and_words_have_a_maximal_length(words: list[str], gap: str) -
         "Mr. and Mrs. Brown vs. Acme Inc. was long.|See fig. 3 and pp. 4-5.",
         'He said, "Stop."|Then he ran.|"Why?" she asked.|"No reason!"|(It was late.)|Good.',
         "Wait… what?|Well…|Then go!|No way!!!|Yes.",
+        "Vive en EE. UU. desde 1999.|Va a EE. UU.|El presidente habla.|C'est clair, c.-à-d. ici.",
         "i came home. then i slept. hey! how are you?".replace(". t", ".|t")
         .replace(". h", ".|h")
         .replace("! h", "!|h"),

@@ -9,6 +9,7 @@ from tutti.text.marks import BREAK_TAG, break_seconds
 from tutti.text.options import CodeBlocks
 from tutti.text.tags import TAG, tag_mark
 
+SCENE_BREAK = "[pause:0.8s]"  # more than twice the pause of a paragraph
 HARD_BREAK = "\u2028"  # ends a sentence but not a paragraph: between list items and table rows
 
 
@@ -17,6 +18,7 @@ def strip_markdown(aligned: AlignedText, code_blocks: CodeBlocks = "announce", l
     if not _ANY_MARKUP.search(aligned.text):
         return aligned
     aligned = replace_code_blocks(aligned, code_blocks, language)
+    aligned = aligned.sub(_SCENE_BREAK, SCENE_BREAK) if "*" in aligned.text else aligned
     aligned = aligned.sub(_RULE, "\n").sub(BREAK_TAG, _pause_mark).sub(TAG, tag_mark).keep_group(_AUTOLINK, "link")
     aligned = aligned.sub(_TAGS, _replace_tags).sub(_ENTITY, _decode_entity)
     if "|" in aligned.text:
@@ -34,6 +36,7 @@ def strip_markdown(aligned: AlignedText, code_blocks: CodeBlocks = "announce", l
 # Every pattern takes linear time: repeats are possessive or bounded, and a match cannot start inside a longer one.
 _ANY_MARKUP = re.compile(r"(?m)[*_`#|~<>\[&+\\•【]|^[ \t]*+[-=]")
 _RULE = re.compile(r"(?m)^[ \t]*+(?:[-*_=~#+][ \t]*+){3,}+$")
+_SCENE_BREAK = re.compile(r"(?<=\n)[ \t]*+(?:\*[ \t]*+){3,}+(?=\n\s*+\S)")  # of a novel: * * *
 _AUTOLINK = re.compile(r"<(?P<link>(?:https?|ftp|mailto):[^<>\s]{1,1000}|[\w.+-]{1,64}@[\w.-]{1,250})>")
 _TAG = re.compile(
     r"</?(?P<tag>[biusa]|em|strong|code|pre|su[bp]|span|small|mark|del|ins|div|p|br|hr|ul|ol|li|h[1-6]|table|t[rdh]"

@@ -203,7 +203,7 @@ def _ends_sentence(text: str, start: int, stop: re.Match[str], end: int) -> bool
         return False  # Hauptstr. 5
     if word in _BEFORE_NUMBER and (next_word[:1].isdigit() or word not in ("no", "art", "app", "par", "abs", "tab")):
         return False
-    if word == "etc":
+    if word in ("etc", "uu", "c.-à-d"):  # EE. UU. and c.-à-d. in the middle of a sentence
         return not lower
     is_day_or_month = word in _DAYS_AND_MONTHS and last_word[0][0].isupper()  # but not in "the cat sat."
     if is_day_or_month or word in _ABBREVIATIONS or _DOTTED.fullmatch(word):

@@ -20,6 +20,7 @@ _WORDS = {
     "mbappé": "əmbˈɑpˌA", "dembélé": "dˌɛmbəlˈA", "pelé": "pˈɛlA", "chloé": "klˈOi", "zoé": "zˈOi", "andré": "ˈɑndɹˌA",
     "macramés": "mˈækɹəmˌAz", "voilà": "vwɑlˈɑ",
 }  # fmt: skip
+_ENDINGS = {"": "", "s": "z", "'s": "z", "ed": "d", "ing": "ɪŋ"}
 # In lower case without accents: the sounds of each word.
 _PHRASES = {
     "je ne sais quoi": "ʒə nə sA kwˈɑ", "raison d'etre": "ɹˌAzOn dˈɛtɹə", "bon appetit": "bˌOn ˌæpətˈi",
@@ -47,10 +48,9 @@ for _phrase, _sounds in _PHRASES.items():
 def word_sound(token: str, british: bool) -> str | None:
     """Return the sound of a word with its accents; plurals and possessives as well."""
     word = token.lower().replace("’", "'")
-    for ending in ("", "s", "'s"):
+    for ending, ending_sound in _ENDINGS.items():
         if word.endswith(ending) and (us := _WORDS.get(word.removesuffix(ending))):
-            sound = to_british(word, us) if british else us
-            return sound + ("z" if ending else "")
+            return (to_british(word, us) if british else us) + ending_sound
     return None
 
 

@@ -75,12 +75,23 @@ _BEFORE_NUMBER_RULE = re.compile(
 )
 _DOTTED_RULE = re.compile(rf"(?<![\w.])(?P<abbr>{_alternatives(_DOTTED)})\.(?!\w)", re.I)
 _TITLE_OR_STREET = re.compile(
-    r"(?P<before>(?<!\w)(?:[A-Z]\w{1,30}|\d{1,3}(?:st|nd|rd|th))\s)?\b(?P<abbr>(?:Dr|St|Rd|Ln)\b\.?)(?P<after>\s[A-Z])?"
+    r"(?P<before>(?<!\w)(?:[A-Z]\w{1,30}(?:'s)?|\d{1,3}(?:st|nd|rd|th))\s)?\b(?P<abbr>(?:Dr|St|Rd|Ln)\b\.?)(?:(?=(?P<after>\s[A-Z])))?"
 )
 _STATE = re.compile(
     rf"(?<=[a-z],\s)(?P<abbr>{_alternatives(_STATES)})(?:\s(?P<zip>\d{{5}}(?:-\d{{4}})?)(?![\w-])|(?=[,.;!?)]|$|\s[a-z]))"
 )
 _VERSUS = re.compile(r"(?<=[\w.] )v\.(?=\s[A-Z])")  # Roe v. Wade
+MAX_INITIALS = 3  # of one name
+# Fifth Ave, without a full stop; not in Ave Maria
+_AVENUE = re.compile(
+    r"\b(?:[A-Z][a-z]+|\d+(?:st|nd|rd|th))\s(?P<abbr>Ave|Blvd)(?=[,;)]|$|\s(?:[NS][EW]?|[EW]|and|in|at|to)\b)"
+)
+_REGARDING = re.compile(r"\ARe(?=:\s)")  # the head of a letter
+# J. K. Rowling, George W. Bush, by A. Writer: the stop of an initial is no pause. "plan B. Bob left" keeps its own.
+_BEFORE_INITIAL = r"(?P<name>[A-Z][\w'’]+|\b[A-Z]|\b(?:and|by|with|from|to|of|for|met)|\d+)"
+_INITIAL = re.compile(
+    rf"(?:\A(?=[A-Z]\.\s[A-Z]\.)|(?<!\w){_BEFORE_INITIAL}\.?,?\s)(?P<letter>[A-Z])(?P<stop>\.)(?=\s[A-Z])"
+)
 _UNITED = re.compile(r"(?<=[a-z] )Utd\b\.?")
 # N. Clark St., Penn Ave. NW, I-95 N
 _WAY = r"(?:St|Ave|Blvd|Rd|Dr|Ln|Hwy|Pkwy|Street|Avenue|Boulevard|Road|Drive|Lane|Highway)"
@@ -110,7 +121,7 @@ _SLASHED_RULE = re.compile(
 # Matches any abbreviation, to skip sentences without one.
 ANY_ABBREVIATION = re.compile(
     rf"\b(?:{_alternatives([*_ANYWHERE, *_TITLES, *_BEFORE_NUMBER])}|dr|st|rd|ln|al|[a-z])\."
-    r"|\b(?:M[rs]|Mrs|Dr|St|vs|Utd)\b",
+    r"|\b(?:M[rs]|Mrs|Dr|St|vs|Utd|Ave|Blvd)\b|\ARe:",
     re.IGNORECASE,
 )
 
@@ -120,7 +131,8 @@ def expand(aligned: AlignedText) -> AlignedText:
     text = aligned.text
     if "/" in text or "&" in text:
         aligned = aligned.sub(_SLASHED_RULE, lambda match: _SLASHED[match[0].lower()])
-    aligned = aligned.sub(_STATE, _state)
+    aligned = aligned.sub(_REGARDING, "ree") if text.startswith("Re:") else aligned
+    aligned = aligned.sub(_AVENUE, _avenue).sub(_STATE, _state)
     aligned = aligned.sub(_SIDE, _side) if _ANY_SIDE.search(text) else aligned
     aligned = aligned.sub(_UNITED, "United") if "Utd" in text else aligned
     aligned = aligned.sub(_TITLE_OR_STREET, _title_or_street).sub(
@@ -131,6 +143,17 @@ def expand(aligned: AlignedText) -> AlignedText:
         aligned = aligned.sub(_VERSUS, "versus") if " v." in text else aligned
         aligned = aligned.sub(_DOTTED_RULE, lambda match: _with_stop(match, _DOTTED[match["abbr"].lower()]))
         aligned = aligned.sub(_BEFORE_NUMBER_RULE, _before_number)
+        aligned = _without_stops(aligned)
+    return aligned
+
+
+def _without_stops(aligned: AlignedText) -> AlignedText:
+    """Remove the stops of initials; each match ends where that of the next initial begins, so look again."""
+    for _ in range(MAX_INITIALS):
+        n = len(aligned)
+        aligned = aligned.sub(_INITIAL, lambda _: {"stop": ""})
+        if len(aligned) == n:
+            break
     return aligned
 
 
@@ -156,6 +179,10 @@ def _with_stop(match: re.Match[str], words: str) -> str:
     if match[0][0].isupper() and not words.isupper():
         words = words[0].upper() + words[1:]
     return f"{words}." if last else words
+
+
+def _avenue(match: re.Match[str]) -> Replacement:
+    return {"abbr": "Avenue" if match["abbr"] == "Ave" else "Boulevard"}
 
 
 def _state(match: re.Match[str]) -> Replacement:

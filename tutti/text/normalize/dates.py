@@ -86,9 +86,13 @@ _MILITARY = re.compile(
     r"(?<![\w.,])(?:(?<=at )|(?<=by )|(?<=from )|(?<=until )|(?<=before )|(?<=after )|(?=0))"
     r"(?P<h>[01]\d|2[0-3])(?P<m>[0-5]\d)(?P<unit>\s?(?:hrs?\b\.?|hours\b))"
 )
+# The full stop of Britain and Australia, rewritten as a colon: 7.15 am, open 8.00-17.30
+_DOTTED_TIME = re.compile(r"(?<![\w.,:$£€])\d{1,2}(?P<dot>\.)[0-5]\d(?=\s?[ap](?:\.\s?m\.|m\b))", re.IGNORECASE)
 _OPENING_HOURS = re.compile(
-    r"\b(?:open|opens|from|hours:?)\s(?P<times>(?P<a>\d{1,2})\.(?P<am>[0-5]\d)\s?-\s?(?P<b>\d{1,2})\.(?P<bm>[0-5]\d))(?![\w.])"
+    r"\b(?:open|opens|from|hours:?)\s\d{1,2}(?P<from>\.[0-5]\d)\s?-\s?\d{1,2}(?P<until>\.[0-5]\d)(?!\w|\.\d)"
 )
+_ENDS = ("from", "until")
+_TIME_TO_HOUR = re.compile(r"(?<![\w.:-])[0-2]?\d:[0-5]\d(?P<to>\s?-\s?)[0-2]?\d(?![\w:-]|[.,]\d)")
 _HOUR = re.compile(rf"(?<![\w.:,/-])(?P<h>\d{{1,2}}){_HALF}", re.IGNORECASE)
 
 
@@ -144,7 +148,7 @@ def expand(aligned: AlignedText, region: Region) -> AlignedText:
     aligned = aligned.sub(_MONTH_YEAR, lambda match: _date_parts(match, region)).sub(_LONE_MONTH, _month)
     aligned = aligned.sub(_NUMERIC, numeric).sub(_AFTER_PREPOSITION, after_preposition)
     aligned = aligned.sub(_TIME_RANGE, lambda match: {"to": " to "})
-    aligned = aligned.sub(_OPENING_HOURS, _opening_hours) if "-" in text else aligned
+    aligned = aligned.sub(_TIME_TO_HOUR, lambda _: {"to": " to "}) if ":" in text and "-" in text else aligned
     aligned = aligned.sub(_MILITARY, _military) if _HOURS_BEHIND.search(text) else aligned
     aligned = aligned.sub(_TIME, _time) if ":" in text else aligned
     aligned = aligned.sub(_FRENCH_TIME, _time).sub(_HOUR, _time)
@@ -168,7 +172,7 @@ def guess(text: str, region: Region) -> str:
 
 
 def expand_joined(aligned: AlignedText, region: Region) -> AlignedText:
-    """Spell out dates whose hyphens and slashes would be taken for those of codes and fractions."""
+    """Spell out dates whose hyphens and slashes would be taken for those of codes and fractions; mark dotted times."""
 
     def joined(match: re.Match[str]) -> str | None:
         month = MONTHS.index(_month_name(match["month"].capitalize())) + 1
@@ -178,10 +182,18 @@ def expand_joined(aligned: AlignedText, region: Region) -> AlignedText:
         word = "expires" if len(match["exp"].rstrip(".")) == 3 else match["exp"]
         return {"exp": word, "date": _month_of_year(match, region)}
 
+    if "." in aligned.text:
+        aligned = aligned.sub(_DOTTED_TIME, lambda _: {"dot": ":"})
+        aligned = aligned.sub(_OPENING_HOURS, lambda match: {name: _minutes_of_hour(match[name]) for name in _ENDS})
     if "-" not in aligned.text and "/" not in aligned.text:
         return aligned
     aligned = aligned.sub(_JOINED, joined).sub(_EXPIRES, expires)
     return aligned.sub(_MONTH_OF_YEAR, lambda match: _month_of_year(match, region))
+
+
+def _minutes_of_hour(dotted: str) -> str:
+    """Write `.30` as `:30`, and leave `.00` out: open eight to seventeen thirty."""
+    return "" if dotted == ".00" else f":{dotted[1:]}"
 
 
 def _month_of_year(match: re.Match[str], region: Region) -> str:
@@ -281,13 +293,6 @@ def _seconds(s: int, tenths: str) -> str:
 
 def _quarter(match: re.Match[str]) -> str:
     return f"{match['q'][0]} {cardinal(int(match['q'][1]))} {year(_full_year(match['y']))}"
-
-
-def _opening_hours(match: re.Match[str]) -> Replacement:
-    def time(h: str, m: str) -> str:
-        return f"{cardinal(int(h))} {_minutes(int(m))}".strip()
-
-    return {"times": f"{time(match['a'], match['am'])} to {time(match['b'], match['bm'])}"}
 
 
 def _military(match: re.Match[str]) -> str:

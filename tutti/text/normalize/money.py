@@ -61,7 +61,7 @@ _SIGN = rf"(?:(?:US|AU|CA|NZ|HK|[ACSR])?\$|[{_SIGNS_OF_ONE}])"
 _CODE = rf"(?:{'|'.join(map(re.escape, _CODES))})"
 _LAKHS = r"\s?(?:[Cc]r|L|[Ll]ac)\b(?:\.(?=\s[a-z]))?"
 _SCALE = (
-    r"(?:\s?(?:thousand|million|billion|trillion|crore|lakh)|[kKmMbBtT]|\s?(?:[mb]n|tn|bn|MM)\b|\s[mM](?=[.,;:!?)]|$)"
+    r"(?:\s?(?:thousand|million|billion|trillion|crore|lakh)|[kKmMbBtT]|\s?(?:[mb]n|tn|bn|MM)\b|\s[mM](?=[.,;:!?)\s]|$)"
     rf"|(?<=\d)\s?[kKM](?=[€£$])|{_LAKHS})"
 )
 _BEHIND = r"[£€₽¢₹₴円]|zł|Kč|\bkr\b(?:\.(?=\s[a-z]))?"  # written behind the amount in most of Europe

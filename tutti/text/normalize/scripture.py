@@ -24,16 +24,35 @@ _PLACE = re.compile(
     rf"(?<![\w.])(?:(?P<nth>[1-3])\s)?(?P<book>(?:{'|'.join(_BOOKS)})\b\.?|(?:{_FULL})\b)\s"
     r"(?P<chapter>\d{1,3})(?P<colon>:)(?P<verse>\d{1,3})(?:(?P<to>-)(?P<last>\d{1,3}))?(?![\w:]|\.\d)"
 )
+_CHAPTER = re.compile(
+    rf"(?<![\w.])(?P<nth>[1-3])\s(?P<book>(?:{'|'.join(_BOOKS)})\.)\s(?P<chapter>\d{{1,3}})(?![\w:]|\.\d)"
+)
+_VERSES = re.compile(
+    r"(?<![\w:.])(?P<chapter>\d{1,3})(?P<colon>:)(?P<verse>\d)(?P<to>-)(?P<last>\d{1,3})(?![\w:]|\.\d)"
+)
 
 
 def expand(aligned: AlignedText) -> AlignedText:
     """Spell out places in the Bible."""
-    return aligned.sub(_PLACE, _place) if ":" in aligned.text else aligned
+    if ":" in aligned.text:
+        aligned = aligned.sub(_PLACE, _place).sub(_VERSES, _place)
+    return aligned.sub(_CHAPTER, _place)
 
 
 def _place(match: re.Match[str]) -> Replacement:
-    book = match["book"].rstrip(".")
-    words = {"book": _BOOKS.get(book, book), "colon": " "}
-    words |= {"nth": ordinal(int(match["nth"]))} if match["nth"] else {}
-    words |= {"to": " to "} if match["to"] else {}
-    return words | {name: cardinal(int(match[name])) for name in ("chapter", "verse", "last") if match[name]}
+    parts = {name: part for name, part in match.groupdict().items() if part}
+    return {name: _words(name, part) for name, part in parts.items()}
+
+
+def _words(name: str, part: str) -> str:
+    match name:
+        case "book":
+            book = part.rstrip(".")
+            return _BOOKS.get(book, book)
+        case "nth":
+            return ordinal(int(part))
+        case "colon":
+            return " "
+        case "to":
+            return " to "
+    return cardinal(int(part))

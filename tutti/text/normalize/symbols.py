@@ -106,6 +106,9 @@ def expand_products(aligned: AlignedText, region: Region) -> AlignedText:
     return aligned.sub(_TIMES, lambda match: f"{number(match['n'], region)} times")
 
 
+_COPYRIGHT = re.compile(r"(?i:\bcopyright)(?P<sign>\s?©)")  # one of them is spoken
+
+
 def expand(aligned: AlignedText, region: Region, *, signs: bool = True) -> AlignedText:
     """Spell out every digit and sign that is left; with `signs` off only digits."""
 
@@ -159,6 +162,7 @@ def expand(aligned: AlignedText, region: Region, *, signs: bool = True) -> Align
         aligned = aligned.sub(re.compile(f"[{others}]"), _other_digit) if others else aligned
     if not signs:
         return aligned.sub(_SPACES, _space).strip()
+    aligned = aligned.sub(_COPYRIGHT, lambda _: {"sign": ""}) if "©" in aligned.text else aligned
     aligned = aligned.sub(_OPERATOR, lambda match: f" {_OPERATOR_NAMES.get(match[0], 'equals')} ")
     aligned = aligned.sub(_COMPARISON, _comparison)
     aligned = aligned.sub(_SLASH, _slash).sub(_GREEK_LETTER, lambda match: _GREEK[match[0]])

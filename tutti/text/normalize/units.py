@@ -151,10 +151,17 @@ def guess(text: str) -> str:
     return f"{match[0]!r} is read in kelvin" if match else ""
 
 
+# 13 A fuse; elsewhere an A behind a figure is a letter: gate 13 A
+_AMPS = re.compile(
+    r"(?<=\d)(?P<unit>[ -]?A)(?=[ -](?:socket|fuse|plug|circuit|breaker|current|charger|supply|battery|outlet)s?\b)"
+)
+
+
 def expand(aligned: AlignedText, region: Region) -> AlignedText:
     """Spell out measures: "10kg" is "ten kilograms"."""
     if re.search(r"\d", aligned.text):
         aligned = aligned.sub(_RANGE, lambda match: {"to": " to "})
+        aligned = aligned.sub(_AMPS, lambda _: {"unit": " amp"}) if "A" in aligned.text else aligned
     else:
         aligned = aligned.sub(_UNIT_ALONE, partial(_expand_unit_alone, region))
     for pattern, signs, rule in _RULES:
