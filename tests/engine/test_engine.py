@@ -109,9 +109,24 @@ def test_words_that_expand_one_written_word_have_one_time(engine: Running) -> No
 
 
 def test_speed_makes_speech_shorter_and_its_words_earlier(engine: Running) -> None:
-    slow, fast = engine.speak("deep water runs", speed=1.0), engine.speak("deep water runs", speed=2.0)
+    slow, fast = engine.speak("deep water runs", speed=1.0), engine.speak("deep water runs", speed=2.5)
     assert len(fast.samples) * 2 == len(slow.samples)
     assert fast.words[2].start_s * 2 == pytest.approx(slow.words[2].start_s, abs=1.01 * FRAME_S)
+
+
+@pytest.mark.parametrize("speed", [1.5, 2.0, 4.0])
+def test_a_high_speed_is_as_fast_as_asked_for_and_words_stay_where_they_are_heard(
+    engine: Running, speed: float
+) -> None:
+    slow, fast = (
+        engine.speak("deep water. [pause:1s] runs", speed=1.25),
+        engine.speak("deep water. [pause:1s] runs", speed=speed),
+    )
+    factor = speed / 1.25
+    assert len(fast.samples) - 24_000 == pytest.approx((len(slow.samples) - 24_000) / factor, abs=2)
+    for word, same in zip(fast.words[:2], slow.words, strict=False):
+        assert (word.start_s, word.end_s) == pytest.approx((same.start_s / factor, same.end_s / factor))
+    assert fast.words[2].start_s > fast.words[1].end_s + 1  # a pause keeps its length
 
 
 @pytest.mark.parametrize(

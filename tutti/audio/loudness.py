@@ -1,15 +1,12 @@
 """Loudness of finished audio: measured by EBU R128, brought to a target by one gain, with a limit of the peaks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from math import nan
-from typing import Any
 
-import numpy as np
-
+from tutti.audio.filters import FilterChain, joined
 from tutti.errors import InvalidInput
-from tutti.speech import SAMPLE_RATE, Samples
+from tutti.speech import Samples
 
 QUIETEST, LOUDEST = -36.0, -9.0  # LUFS of a target
 SILENT = -69.0  # LUFS; what is quieter has no loudness
@@ -44,7 +41,7 @@ def parse_loudness(written: str) -> Loudness:
 
 def measure_lufs(pieces: Iterable[Samples]) -> float:
     """Return the integrated loudness of audio."""
-    meter, lufs = _Filters(("ebur128", "metadata=1")), SILENT
+    meter, lufs = FilterChain(("ebur128", "metadata=1")), SILENT
     for piece in pieces:
         for frame in meter.push(piece):
             lufs = float(frame.metadata["lavfi.r128.I"])
@@ -57,53 +54,13 @@ class Finisher:
     def __init__(self, measured_lufs: float, target: Loudness) -> None:
         self.gain_db = target.lufs - measured_lufs if measured_lufs > SILENT else 0.0
         limit = 10 ** (target.peak_db / 20)
-        self._filters = _Filters(
+        self._filters = FilterChain(
             ("volume", f"volume={self.gain_db:.3f}dB"), ("alimiter", f"limit={limit:.5f}:{LIMITER}")
         )
 
     def write(self, samples: Samples) -> Samples:
         """Return what is finished by now."""
-        return _joined(self._filters.push(samples))
+        return joined(self._filters.push(samples))
 
     def flush(self) -> Samples:
-        return _joined(self._filters.end())
-
-
-class _Filters:
-    """A chain of FFmpeg's filters on mono audio at 24 kHz."""
-
-    def __init__(self, *filters: tuple[str, str]) -> None:
-        import av
-
-        self._av = av
-        self._graph = av.filter.Graph()
-        source = self._graph.add_abuffer(
-            format="flt", sample_rate=SAMPLE_RATE, layout="mono", time_base=Fraction(1, SAMPLE_RATE)
-        )
-        nodes = [self._graph.add(name, options) for name, options in filters]
-        self._graph.link_nodes(source, *nodes, self._graph.add("abuffersink")).configure()
-        self._n_samples = 0
-
-    def push(self, samples: Samples) -> Iterator[Any]:
-        if len(samples):
-            frame = self._av.AudioFrame.from_ndarray(samples.reshape(1, -1), format="flt", layout="mono")
-            frame.sample_rate, frame.pts, frame.time_base = SAMPLE_RATE, self._n_samples, Fraction(1, SAMPLE_RATE)
-            self._n_samples += len(samples)
-            self._graph.push(frame)
-        return self._ready()
-
-    def end(self) -> Iterator[Any]:
-        self._graph.push(None)
-        return self._ready()
-
-    def _ready(self) -> Iterator[Any]:
-        while True:
-            try:
-                yield self._graph.pull()
-            except (self._av.BlockingIOError, self._av.EOFError):
-                return
-
-
-def _joined(frames: Iterable[Any]) -> Samples:
-    parts = [frame.to_ndarray().reshape(-1).astype(np.float32) for frame in frames]
-    return np.concatenate(parts) if parts else np.zeros(0, np.float32)
+        return joined(self._filters.end())

@@ -68,6 +68,7 @@ class Row:
     chunk: int = 0  # its number in the stream
     max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
     n_remaining: int = 0  # characters of its text that follow it, as far as they are known
+    tempo: float = 1.0  # by which its audio is made shorter when it is done
     trace: Trace = NO_TRACE
 
     # Set by the batcher:
@@ -89,6 +90,11 @@ class Row:
     def deadline_s(self) -> float:
         """When its first audio is needed, by the present estimate."""
         return self.playback.deadline_s(self.position_s)
+
+    @property
+    def heard_frame_s(self) -> float:
+        """Seconds that its listener hears of a frame."""
+        return FRAME_S / self.tempo
 
     @property
     def estimated_frames(self) -> int:
@@ -123,7 +129,7 @@ class Row:
     def continuation_deadline_s(self) -> float | None:
         """When the span to be made next is needed; none for the first one."""
         start, _ = self.spans[0]
-        return self.plays_s + start * FRAME_S if start else None
+        return self.plays_s + start * self.heard_frame_s if start else None
 
     def new_job(self, scheduler: Scheduler, now: float) -> Job:
         """The job of a row that was never queued: it carries the estimate for the text after it."""
@@ -214,7 +220,7 @@ class Row:
         Return by how many seconds the row is longer than was thought, so all that follows it is needed later.
         """
         n_frames = int(durations.sum())
-        longer_s = FRAME_S * (n_frames - (self.n_frames or self.estimated_frames))
+        longer_s = self.heard_frame_s * (n_frames - (self.n_frames or self.estimated_frames))
         self.durations, self.n_frames, self.acoustic_s = durations, n_frames, took_s
         self.playback.corrected(longer_s)
         return longer_s
@@ -230,10 +236,10 @@ class Row:
         helps = whole_s >= MIN_SPLIT_S and (self.starts_stream or is_late or self.n_frames > max_frames)
         if self.span_rules and helps:
             # Each span may be so much longer than the last that it is ready when that one has been played.
-            growth = min(max(FRAME_S / frame_s, MIN_GROWTH), MAX_GROWTH)
+            growth = min(max(self.heard_frame_s / frame_s, MIN_GROWTH), MAX_GROWTH)
             # The next span may have to wait for a batch of others.
             is_shared = others_wait and isfinite(cap_s)
-            first = round(SHARED_LEAD * cap_s / FRAME_S) + SEARCH_FRAMES if is_shared else 0
+            first = round(SHARED_LEAD * cap_s / self.heard_frame_s) + SEARCH_FRAMES if is_shared else 0
             self.spans.extend(self.span_rules.split(self.n_frames, growth, max_frames, first))
         else:
             self.spans.append((0, self.n_frames))
@@ -251,7 +257,7 @@ class Row:
             self.plays_s = self.playback.plays_s(self.position_s, now)
         start += len(samples) // SAMPLES_PER_FRAME
         _, end = self.spans.popleft()
-        in_time = int(LEAD * (self.plays_s + start * FRAME_S - now) / frame_s) - 2 * rules.context
+        in_time = int(LEAD * (self.plays_s + start * self.heard_frame_s - now) / frame_s) - 2 * rules.context
         middle = start + max(in_time, rules.least)
         if end - middle >= rules.least:
             self.spans.appendleft((middle, end))

@@ -12,6 +12,7 @@ import numpy as np
 
 from tutti.admission.start_delay import Start
 from tutti.admission.ticket import Ticket
+from tutti.audio.tempo import Tempo
 from tutti.batching.job import Priority
 from tutti.engine.batcher import Batcher
 from tutti.engine.inflection import token_inflection
@@ -24,13 +25,14 @@ from tutti.engine.word_times import (
     covered_source,
     join,
     nothing_to_speak,
+    scale_time,
     shift_source,
     shift_time,
     silence,
     word_times,
     words_starting_within,
 )
-from tutti.model.prosody import clamp_speed, combine, find_emotion
+from tutti.model.prosody import clamp_speed, combine, find_emotion, model_speed
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Prosody, Samples, Speech, Utterance, is_pcm
 from tutti.tasks import cancel_all
 from tutti.text import vocab
@@ -57,6 +59,11 @@ class PendingChunk:
     g2p_s: float
     estimated_s: float  # of audio, the pause included
     audio: asyncio.Future[RowAudio] | None = None  # of its first span; none for a bare pause
+    tempo: float = 1.0  # by which its audio is made shorter
+
+    def opened_tempo(self) -> Tempo | None:
+        """What makes its audio shorter, span after span."""
+        return None if self.tempo == 1 else Tempo(self.tempo)
 
 
 @dataclass(slots=True, eq=False)
@@ -133,13 +140,13 @@ class Stream:
                         self._pending.put_nowait(PendingChunk(segment, chunk, g2p_s, chunk.pause_s))
                         continue
                     row = self._row(chunk, n_rows)
-                    estimated_s = row.estimated_frames * FRAME_S + chunk.pause_s
+                    estimated_s = row.estimated_frames * row.heard_frame_s + chunk.pause_s
                     row.position_s = self.playback.reserve(estimated_s)
                     row.n_remaining = self._n_remaining(segment, chunk)
                     start.end()
                     audio = self.batcher.speak(row)
                     n_rows += 1
-                    self._pending.put_nowait(PendingChunk(segment, chunk, g2p_s, estimated_s, audio))
+                    self._pending.put_nowait(PendingChunk(segment, chunk, g2p_s, estimated_s, audio, row.tempo))
                     del row, audio  # both lead to the samples, and the next chunk may take seconds
         finally:
             self._pending.put_nowait(None)
@@ -149,9 +156,9 @@ class Stream:
         pending, rows = list[PendingChunk](), list[Row]()
         async with aclosing(self._chunks()) as chunks:
             async for segment, chunk, g2p_s in chunks:
-                pending.append(PendingChunk(segment, chunk, g2p_s, 0.0))
-                if chunk.words:
-                    rows.append(self._row(chunk, len(rows)))
+                row = self._row(chunk, len(rows)) if chunk.words else None
+                pending.append(PendingChunk(segment, chunk, g2p_s, 0.0, tempo=row.tempo if row else 1.0))
+                rows += [row] if row else []
         return PreparedText(self, tuple(pending), tuple(rows))
 
     def _n_remaining(self, segment: Segment, chunk: Chunk) -> int:
@@ -214,14 +221,16 @@ class Stream:
         prosody = Prosody(params.pitch, params.pitch_range, params.energy)
         emotion = find_emotion(style.emotion or "neutral")
         speed = clamp_speed(params.speed * style.rate * emotion.speed)
+        slower = model_speed(speed)
+        tempo = speed / slower
         utterance = Utterance(
             tokens,
             voice.style(min(len(tokens) - 2, MAX_PHONEMES)),
-            speed,
+            slower,
             params.seed,
             combine(combine(prosody, Prosody(pitch=style.pitch)), emotion.prosody),
             None if params.pcm_volume is None else params.pcm_volume * style.volume,
-            token_inflection(chunk, speed, self.checked.options.pauses.comma),
+            token_inflection(chunk, speed, round(tempo * self.checked.options.pauses.comma)),
         )
         is_first = index < self.pacing.first_chunks
         checkpoint, delivery = self.checked.checkpoint, self.ticket.delivery
@@ -240,12 +249,14 @@ class Stream:
             request_id=self.ticket.id,
             chunk=index,
             max_start_s=self.ticket.max_start_s,
+            tempo=tempo,
             trace=self.trace,
         )
 
     async def _chunk_speeches(self, pending: PendingChunk) -> AsyncGenerator[Speech]:
         """Yield the speech of one chunk, or of each of its spans; words are timed from the start of the chunk."""
         future, estimated_s, start_s = pending.audio, pending.estimated_s, 0.0
+        tempo = pending.opened_tempo()
         pause_s, *more_s = _pieces_of_pause(pending.chunk.pause_s)
         estimated_s -= sum(more_s)
         if future is None:
@@ -253,8 +264,11 @@ class Stream:
         while future is not None:
             audio = await future
             if start_s == 0.0:  # now its length is known
-                estimated_s = int(audio.durations.sum()) * FRAME_S + pause_s
-            speech = self.speech_of(pending, audio, start_s, pause_s)
+                estimated_s = int(audio.durations.sum()) * FRAME_S / pending.tempo + pause_s
+            if tempo:  # a filter over seconds of audio takes too long for the event loop
+                speech = await asyncio.to_thread(self.speech_of, pending, audio, start_s, pause_s, tempo)
+            else:
+                speech = self.speech_of(pending, audio, start_s, pause_s)
             start_s += len(audio.samples) / SAMPLE_RATE
             future = audio.next
             yield self._record_sent(speech, speech.duration_s if future else estimated_s)
@@ -266,14 +280,20 @@ class Stream:
     def _silence(self, length_s: float) -> Samples:
         return silence(length_s, np.float32 if self.checked.params.pcm_volume is None else np.int16)
 
-    def speech_of(self, pending: PendingChunk, audio: RowAudio | None, start_s: float, pause_s: float) -> Speech:
-        """The audio with the words that start in it, timed from the start of the chunk; the pause at its end."""
+    def speech_of(
+        self, pending: PendingChunk, audio: RowAudio | None, start_s: float, pause_s: float, tempo: Tempo | None = None
+    ) -> Speech:
+        """The audio with the words that start in it, timed from the start of the chunk; the pause at its end.
+
+        `start_s`: in the audio as the model makes it; `tempo` makes it shorter.
+        """
         chunk, params, is_first = pending.chunk, self.checked.params, start_s == 0.0
         if audio is None:
             return Speech(self._silence(pause_s), (), chunk.source, chunk.dropped, notices=chunk.notices)
         is_last = audio.next is None
         pause = silence(pause_s if is_last else 0.0, audio.samples.dtype)
-        samples = np.concatenate([audio.samples, pause]) if len(pause) else audio.samples
+        samples = tempo.write(audio.samples, last=is_last) if tempo else audio.samples
+        samples = np.concatenate([samples, pause]) if len(pause) else samples
         if chunk.inline_style.volume != 1 and not is_pcm(samples):  # the worker applies it to integers
             samples = samples * np.float32(chunk.inline_style.volume)
         words = word_times(pending.segment.marked_text, chunk, audio.durations) if params.with_words else ()
@@ -282,6 +302,7 @@ class Stream:
             end_s = start_s + len(audio.samples) / SAMPLE_RATE
             words = words_starting_within(words, -inf if is_first else start_s, inf if is_last else end_s)
             source = covered_source(words)
+        words = scale_time(words, 1 / pending.tempo)
         timing = replace(audio.timing, g2p_s=pending.g2p_s if is_first else 0.0)
         dropped, notices = (chunk.dropped, chunk.notices) if is_first else ((), ())
         return shift_source(Speech(samples, words, source, dropped, timing, notices), pending.segment.offset)
@@ -322,7 +343,7 @@ class PreparedText:
         of_rows, speeches, n_samples = iter(audio), [], 0
         for pending in self.chunks:
             of_row = next(of_rows) if pending.chunk.words else None
-            speech = self.stream.speech_of(pending, of_row, 0.0, pending.chunk.pause_s)
+            speech = self.stream.speech_of(pending, of_row, 0.0, pending.chunk.pause_s, pending.opened_tempo())
             speeches.append(shift_time(speech, n_samples / SAMPLE_RATE))
             n_samples += len(speech.samples)
         if not n_samples:

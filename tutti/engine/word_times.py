@@ -102,6 +102,16 @@ def shift_time(speech: Speech, by_s: float) -> Speech:
     return replace(speech, words=tuple(_shift_word(word, by_s) for word in speech.words))
 
 
+def scale_time(words: tuple[WordTime, ...], factor: float) -> tuple[WordTime, ...]:
+    """The words of audio that is so many times as long."""
+    return words if factor == 1 else tuple(_scale_word(word, factor) for word in words)
+
+
+def _scale_word(word: WordTime, factor: float) -> WordTime:
+    sounds = (PhonemeTime(sound.phoneme, factor * sound.start_s, factor * sound.end_s) for sound in word.phonemes)
+    return WordTime(word.word, factor * word.start_s, factor * word.end_s, word.span, tuple(sounds), word.voice)
+
+
 def _shift_word(word: WordTime, by_s: float) -> WordTime:
     sounds = (PhonemeTime(sound.phoneme, sound.start_s + by_s, sound.end_s + by_s) for sound in word.phonemes)
     return WordTime(word.word, word.start_s + by_s, word.end_s + by_s, word.span, tuple(sounds), word.voice)

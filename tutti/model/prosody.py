@@ -62,6 +62,16 @@ def combine(first: Prosody, second: Prosody) -> Prosody:
     )
 
 
+# Above this speed the model drops sounds: words are understood better if it speaks at this one and its audio is made
+# shorter (docs/log/2026-11-19-fast-listening.md).
+FASTEST_MODEL = 1.25
+
+
+def model_speed(speed: float) -> float:
+    """The part of a speed that the model is asked for."""
+    return min(speed, FASTEST_MODEL)
+
+
 def clamp_speed(speed: float) -> float:
     """A product of several speeds, clamped to the limits."""
     return min(max(speed, MIN_SPEED), MAX_SPEED)
