@@ -11,7 +11,7 @@ import pytest
 
 from tutti import __version__
 from tutti.audiobook.book import Chapter
-from tutti.audiobook.fingerprint import fingerprint, voice_hashes
+from tutti.audiobook.fingerprint import fingerprint, passage_keys, voice_hashes
 from tutti.audiobook.passages import passages
 from tutti.engine.checkpoints import audio_fingerprint
 from tutti.errors import InvalidInput
@@ -47,6 +47,31 @@ def test_it_changes_with_the_text_the_params_and_the_settings() -> None:
         of(replace(PARAMS, model="kokoro-light")),
     )
     assert len({of(), *others}) == 1 + len(others)
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "applies"),
+    [
+        ("Kira", "Kira's bridge.", True), ("kira", "KIRA ran.", True), ("New York", "In New\nYork.", True),
+        ("/K.*a/", "Anything.", True), ("東京", "彼は東京にいる。", True), ("co-op", "The co\u00adop, a co-op.", True),
+        ("fish", "A ﬁsh.", True), ("Kira", "Tom ran.", False), ("東京", "彼は京都にいる。", False),
+    ],
+)  # fmt: skip
+def test_an_entry_of_a_lexicon_changes_the_passages_that_have_its_word(word: str, text: str, applies: bool) -> None:
+    def key(lexicon: dict[str, str]) -> str:
+        chapters = (Chapter("one", text),)
+        (only,) = passage_keys(replace(PARAMS, lexicon=lexicon), chapters, list(passages(chapters)), {}, {})
+        return only
+
+    assert (key({}) != key({word: "other words"})) == applies
+
+
+def test_no_two_passages_have_one_key() -> None:
+    chapters = (Chapter("one", "It fell."), Chapter("two", "It fell."))
+    keys = passage_keys(PARAMS, chapters, list(passages(chapters)), {}, {})
+    assert len(set(keys)) == 2
+    assert keys[0] == passage_keys(PARAMS, chapters[1:], list(passages(chapters[1:])), {}, {})[0]
+    assert not set(keys) & set(passage_keys(replace(PARAMS, speed=1.1), chapters, list(passages(chapters)), {}, {}))
 
 
 def test_it_changes_with_the_own_voices_that_speak(tmp_path: Path) -> None:

@@ -292,6 +292,43 @@ def test_a_library_has_the_folders_that_audiobookshelf_takes(run: Run, book: Pat
     assert run(book, "--library", library, "-o", tmp_path / "b.m4b")[0] == 2
 
 
+def test_after_a_correction_only_what_changed_is_spoken_again(run: Run, tmp_path: Path) -> None:
+    """A word, a new paragraph, an entry of the lexicon: each costs the passages that it is in, and no other chapter."""
+    text = tmp_path / "b.md"
+    names = ("Ada", "Bob", "Cy", "Dan")
+    chapters = {
+        name: [f"{name} stood at bridge {word}, and nobody crossed it. " * 9 for word in NUMBERS] for name in names
+    }
+
+    def write() -> None:
+        text.write_text("\n\n".join(f"# {name}\n\n" + "\n\n".join(each) for name, each in chapters.items()))
+
+    def spoken(out: str, *flags: str) -> list[str]:
+        code, err = run(text, "-o", tmp_path / out, "--captions", tmp_path / f"{out}.json", *flags)
+        assert code == 0, err
+        return take_spoken(tmp_path)
+
+    write()
+    whole = spoken("b.wav", "--keep")
+    assert spoken("b.wav", "--keep") == []  # nothing has changed
+    chapters["Bob"][2] = chapters["Bob"][2].replace("three", "3")
+    write()
+    (again,) = spoken("b.wav", "--keep")
+    assert "bridge 3" in again
+    chapters["Ada"].insert(1, "A paragraph that was forgotten stands here. " * 10)
+    write()
+    (again,) = spoken("b.wav", "--keep")
+    assert "forgotten" in again
+    (tmp_path / "b.lexicon").write_text("Cy\tsigh\n")
+    again_of_cy = spoken("b.wav", "--keep")
+    assert len(again_of_cy) == len(NUMBERS) < len(whole)
+    assert all("Cy" in each for each in again_of_cy)
+    assert spoken("new.wav")  # the same as one that was spoken from the start
+    assert samples(tmp_path / "b.wav") == samples(tmp_path / "new.wav")
+    assert (tmp_path / "b.wav.json").read_text() == (tmp_path / "new.wav.json").read_text()
+    assert not (tmp_path / "new.wav.reading").exists()
+
+
 def test_parts_are_skipped_and_it_is_said(run: Run, tmp_path: Path) -> None:
     (tmp_path / "play.md").write_text("# One\n\nIt fell.\n\n# Copyright\n\nAll of it.\n")
     code, err = run(tmp_path / "play.md", "-o", tmp_path / "play.wav", "--skip", "copyright")
@@ -364,7 +401,7 @@ def test_a_full_disk_leaves_the_old_audio_file_and_the_journal(tmp_path: Path, s
             with pytest.raises(StorageFull, match="no room left"):
                 export_book(BOOK, plan, journal, out, container(suffix))
         assert out.read_bytes() == b"what was there before"
-        assert export_book(BOOK, plan, journal, out, container(suffix)).n_chapters == 2
+        assert export_book(BOOK, plan, journal, out, container(suffix)).chapters[-1].title == "two"
     with av.open(str(out), format="s16le" if suffix == ".pcm" else None) as file:
         assert sum(frame.samples for frame in file.decode(audio=0)) > 48_000
 

@@ -14,7 +14,7 @@ from tutti.audiobook.book import Book
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
 from tutti.captions import CaptionFormat, Cue, cues, render
-from tutti.engine.word_times import shift_time, silence
+from tutti.engine.word_times import shift_source, shift_time, silence
 from tutti.errors import NothingToSpeak
 from tutti.files import atomic_write, write_error
 from tutti.speech import SAMPLE_RATE, Samples, WordTime
@@ -73,7 +73,8 @@ def export_book(
                 out.write(speech.samples)
                 out.write(pause)
                 if captions:
-                    words[passage.chapter] += shift_time(speech, at / SAMPLE_RATE).words
+                    placed = shift_source(speech, passage.start)
+                    words[passage.chapter] += shift_time(placed, at / SAMPLE_RATE).words
                 at += len(speech.samples) + len(pause)
                 on_written(n + 1)
             out.close()

@@ -1,8 +1,11 @@
 """The fingerprint of a narration: stored passages are used again only while it stays the same."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from hashlib import sha256
 
 from tutti import __version__
@@ -13,6 +16,7 @@ from tutti.speech import SpeechParams
 from tutti.text.marks import voices_named
 from tutti.voices import Voices, resolve_aliases
 
+FEW_WORDS = 500  # in a lexicon up to this size, a changed entry changes only the passages that have its word
 # Fields that always count. One that was added later counts only if it is not at its default: so a book that an
 # earlier version began is resumed.
 FIRST_PARAMS = (
@@ -36,19 +40,63 @@ def fingerprint(
     own_voices: Mapping[str, str],
 ) -> str:
     """Hash all that the audio depends on: version, `params`, `settings`, own voices, the text and where it is cut."""
+    return _hash(
+        __version__,
+        _sound(params, settings, own_voices),
+        *(chapter.text for chapter in chapters),
+        *(repr(passage) for passage in plan),
+    )
+
+
+def passage_keys(
+    params: SpeechParams,
+    chapters: Sequence[Chapter],
+    plan: Iterable[Passage],
+    settings: Mapping[str, object],
+    own_voices: Mapping[str, str],
+) -> list[str]:
+    """Hash all that the audio of each passage depends on: as `fingerprint`, of its own text and its words only."""
+    per_passage = len(params.lexicon) <= FEW_WORDS
+    sound = _sound(replace(params, lexicon={}) if per_passage else params, settings, own_voices)
+    words = {word: _first_part(word) for word in params.lexicon} if per_passage else {}
+    counts = Counter[str]()
+    keys = []
+    for passage in plan:
+        text = passage.text(chapters)
+        plain = _plain(text)
+        used = {word: params.lexicon[word] for word, part in words.items() if part in plain}
+        key = _hash(__version__, sound, json.dumps(used, sort_keys=True), text)
+        counts[key] += 1  # passages with the same text
+        keys.append(f"{key} {counts[key]}")
+    return keys
+
+
+def _sound(params: SpeechParams, settings: Mapping[str, object], own_voices: Mapping[str, str]) -> str:
+    """What the sound depends on beside the text, as JSON."""
     defaults = asdict(SpeechParams(params.voice))
     models = settings.get("models")
     if isinstance(models, Mapping):  # other checkpoints may come and go
         settings = {**settings, "models": models.get(params.model or next(iter(models), ""))}
     if own_voices:
         settings = {**settings, "own_voices": own_voices}
+    return json.dumps({**used_values(asdict(params), defaults, FIRST_PARAMS), "sound": settings}, sort_keys=True)
+
+
+def _first_part(word: str) -> str:
+    """What a text must contain if an entry of a lexicon applies to it; "" for a pattern, which may apply anywhere."""
+    if word.startswith("/"):
+        return ""
+    found = re.search(r"[^\W_]+", _plain(word))
+    return found[0] if found else ""
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold().replace("\u00ad", "")
+
+
+def _hash(*texts: str) -> str:
     digest = sha256()
-    for text in (
-        __version__,
-        json.dumps({**used_values(asdict(params), defaults, FIRST_PARAMS), "sound": settings}, sort_keys=True),
-        *(chapter.text for chapter in chapters),
-        *(repr(passage) for passage in plan),
-    ):
+    for text in texts:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8))
         digest.update(data)

@@ -4,7 +4,7 @@ import json
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -17,7 +17,7 @@ from tutti.engine.word_times import covered_source
 from tutti.errors import InvalidInput, StorageFull, TuttiError
 from tutti.speech import Speech, WordTime
 
-LAYOUT = 2  # version of the tables; a journal of another version is cleared
+LAYOUT = 3  # version of the tables; a journal of another version is cleared
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 MAX_NOTICES = 20  # that are named; SSML may have any number
 _TABLES = """
@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WIT
 CREATE TABLE IF NOT EXISTS passages (
     n INTEGER PRIMARY KEY, samples BLOB NOT NULL, words TEXT NOT NULL, dropped TEXT NOT NULL, digest BLOB NOT NULL
 );
+CREATE TABLE IF NOT EXISTS keys (n INTEGER PRIMARY KEY, key TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS notices (n INTEGER, notice TEXT, PRIMARY KEY (n, notice)) WITHOUT ROWID;
 """
 log = logging.getLogger(__name__)
@@ -33,16 +34,19 @@ log = logging.getLogger(__name__)
 class Journal:
     """The spoken passages of one book. Locks its file: a second process gets InvalidInput."""
 
-    def __init__(self, path: Path, fingerprint: str) -> None:
-        """Open or create; passages of another fingerprint are deleted, and `restart_reason` says why.
+    def __init__(self, path: Path, fingerprint: str, keys: Sequence[str] = ()) -> None:
+        """Open or create. `keys`: of each passage, all that its audio depends on; no two are equal.
 
-        Passages that are damaged are deleted, too, and `repair` says so.
+        If the fingerprint of the book is another one, passages with a key of this book are kept and `change` says so;
+        if there are none, `restart_reason` says why. Passages that are damaged are deleted, and `repair` says so.
         """
         self.path = path
+        self.change = ""
         self.restart_reason = ""
         self.repair = ""
         self.n_samples: dict[int, int] = {}  # of every stored passage
         self._fingerprint = fingerprint
+        self._keys = keys
         with _storage_errors(path):
             self._db = self._open()
             try:
@@ -55,14 +59,49 @@ class Journal:
     def _restart_if_changed(self) -> None:
         """Delete passages of another narration."""
         about = dict(self._db.execute("SELECT key, value FROM about"))
-        if about.get("fingerprint") != self._fingerprint or about.get("layout") != str(LAYOUT):
-            if about:
-                self.restart_reason = "the book, the voice or a setting has changed"
-            with self._db:
-                self._db.execute("DELETE FROM passages")
-                self._db.execute("DELETE FROM notices")
-                rows = {"fingerprint": self._fingerprint, "layout": str(LAYOUT)}
-                self._db.executemany("REPLACE INTO about VALUES (?, ?)", rows.items())
+        if about.get("fingerprint") == self._fingerprint and about.get("layout") == str(LAYOUT):
+            return
+        with self._db:
+            places = self._kept_places() if about.get("layout") == str(LAYOUT) else {}
+            self._move(places)
+            self._save_about(self._db)
+        if places:
+            self.change = "the book or how it is read has changed: only what differs is spoken again"
+        elif about:
+            self.restart_reason = "the book, the voice or a setting has changed"
+
+    def _kept_places(self) -> dict[int, int]:
+        """The new places of the stored passages that this book has, too, by their old ones."""
+        places = {key: n for n, key in enumerate(self._keys)}
+        rows = self._db.execute("SELECT n, key FROM keys WHERE n IN (SELECT n FROM passages)")
+        return {n: places[key] for n, key in rows if key in places}
+
+    def _move(self, places: Mapping[int, int]) -> None:
+        """Give passages their new places, and delete the others."""
+        for (n,) in self._db.execute("SELECT n FROM passages").fetchall():
+            if n != (place := places.get(n)):
+                self._move_passage(n, place)
+        for table in ("passages", "notices"):
+            self._db.execute(f"UPDATE {table} SET n = -n - 1 WHERE n < 0")
+
+    def _move_passage(self, n: int, place: int | None) -> None:
+        """Move a sound passage below 0, where no other one is; delete one that is damaged or has no place."""
+        row = self._db.execute("SELECT * FROM passages WHERE n = ?", (n,)).fetchone()
+        _, samples, words, dropped, digest = row
+        if place is None or digest != self._digest(n, self._keys[place], samples, words, dropped):
+            for table in ("passages", "notices"):
+                self._db.execute(f"DELETE FROM {table} WHERE n = ?", (n,))
+            return
+        new = self._digest(place, self._keys[place], samples, words, dropped)
+        self._db.execute("UPDATE passages SET n = ?, digest = ? WHERE n = ?", (-place - 1, new, n))
+        self._db.execute("UPDATE notices SET n = ? WHERE n = ?", (-place - 1, n))
+
+    def _save_about(self, db: sqlite3.Connection) -> None:
+        """Store what the passages belong to."""
+        about = {"fingerprint": self._fingerprint, "layout": str(LAYOUT)}
+        db.executemany("REPLACE INTO about VALUES (?, ?)", about.items())
+        db.execute("DELETE FROM keys")
+        db.executemany("INSERT INTO keys VALUES (?, ?)", enumerate(self._keys))
 
     def __enter__(self) -> Self:
         return self
@@ -81,13 +120,13 @@ class Journal:
         )
         dropped = json.dumps(speech.dropped)
         with _storage_errors(self.path), self._db:
-            row = (n, samples, words, dropped, self._digest(n, samples, words, dropped))
+            row = (n, samples, words, dropped, self._digest(n, self._key(n), samples, words, dropped))
             self._db.execute("REPLACE INTO passages VALUES (?, ?, ?, ?, ?)", row)
             self._db.executemany("REPLACE INTO notices VALUES (?, ?)", ((n, notice) for notice in speech.notices))
         self.n_samples[n] = len(samples) // 2
 
     def load(self, n: int) -> Speech:
-        """Read a passage back, bit for bit; its words are timed from its start and placed in its chapter's text."""
+        """Read a passage back, bit for bit; its words are timed from its start and placed in its text."""
         with _storage_errors(self.path):
             row = self._db.execute("SELECT * FROM passages WHERE n = ?", (n,)).fetchone()
         if row is None or not self._is_sound(row):
@@ -143,8 +182,7 @@ class Journal:
         n_kept = 0
         try:
             with closing(_connect(new_path)) as new, new:
-                about = {"fingerprint": self._fingerprint, "layout": str(LAYOUT)}
-                new.executemany("REPLACE INTO about VALUES (?, ?)", about.items())
+                self._save_about(new)
                 for row in _readable_rows(damaged, "passages") if damaged else ():
                     if self._is_sound(row):
                         n_kept += new.execute("INSERT OR IGNORE INTO passages VALUES (?, ?, ?, ?, ?)", row).rowcount
@@ -182,10 +220,14 @@ class Journal:
         """Whether a passage is as it was stored, and of this narration."""
         n, samples, words, dropped, digest = row
         of_types = isinstance(samples, bytes) and isinstance(words, str) and isinstance(dropped, str)
-        return of_types and self._digest(n, samples, words, dropped) == digest
+        return of_types and self._digest(n, self._key(n), samples, words, dropped) == digest
 
-    def _digest(self, n: int, samples: bytes, words: str, dropped: str) -> bytes:
-        about = f"{self._fingerprint} {n} {len(samples)} {len(words)} "
+    def _key(self, n: int) -> str:
+        return self._keys[n] if 0 <= n < len(self._keys) else self._fingerprint
+
+    @staticmethod
+    def _digest(n: int, key: str, samples: bytes, words: str, dropped: str) -> bytes:
+        about = f"{key} {n} {len(samples)} {len(words)} "
         return blake2b((about + words + dropped).encode() + samples, digest_size=16).digest()
 
 

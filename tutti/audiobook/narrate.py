@@ -134,7 +134,7 @@ async def _speak_with_retries(
 async def _speak(
     engine: SpeechEngine, chapters: Sequence[Chapter], passage: Passage, params: SpeechParams, caller: str
 ) -> Speech:
-    """The speech of one passage; its words are placed in the text of the chapter."""
+    """The speech of one passage; its words are placed in its text, without the marks in force."""
     text = passage.text(chapters)
     try:
         request = StreamRequest(text, params, Ticket(caller, "bulk"))
@@ -142,7 +142,7 @@ async def _speak(
             speech = join([speech async for speech in _limited(stream)])
     except NothingToSpeak as silent:  # a row of stars between two scenes, a line of emoji, another script
         return Speech(silence(0), (), (0, 0), silent.dropped, notices=silent.notices)
-    return shift_source(speech, passage.start - len(passage.marks))
+    return shift_source(speech, -len(passage.marks))
 
 
 async def _limited(stream: AsyncGenerator[Speech]) -> AsyncGenerator[Speech]:

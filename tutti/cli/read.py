@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tutti.audiobook.book import Book
     from tutti.audiobook.journal import Journal
     from tutti.audiobook.narrate import OnProgress
+    from tutti.settings import Settings
+    from tutti.speech import SpeechParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,10 @@ def read(
     loudness: Annotated[str | None, typer.Option(help="acx, ebu, podcast or LUFS: -18; default: as spoken.")] = None,
     cast: Annotated[Path | None, typer.Option(help="A .toml or .json file: which voice speaks for whom.")] = None,
     skip: Annotated[str, typer.Option(help="Parts that are not read: copyright,notes,index …")] = "",
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Keep what was spoken: a correction speaks only what changed."),
+    ] = False,
     restart: Annotated[bool, typer.Option("--restart", help="Discard what an earlier run has spoken.")] = False,
     means: options.Means,
 ) -> None:
@@ -87,7 +93,7 @@ def read(
     from tutti.audiobook.about import with_reader
     from tutti.audiobook.cast import read_cast, with_cast
     from tutti.audiobook.export import CaptionFile, export_book
-    from tutti.audiobook.fingerprint import fingerprint, voice_hashes
+    from tutti.audiobook.fingerprint import fingerprint, passage_keys, voice_hashes
     from tutti.audiobook.formats.parts import parse_skip
     from tutti.audiobook.journal import Journal
     from tutti.audiobook.narrate import language_warning, narrate
@@ -98,7 +104,7 @@ def read(
     from tutti.engine.request import check_params
     from tutti.text.language import request_language
 
-    settings, params = means.speaking(manner)
+    settings, params = _with_lexicons(book, *means.speaking(manner))
     if out and library:
         raise InvalidInput("give either --out or --library", param="library")
     target = parse_loudness(loudness) if loudness else None
@@ -119,14 +125,16 @@ def read(
     check_chapter_marks(parsed.chapters, params.voice_names, voices)
     plan = list(passages(parsed.chapters, text_options(settings).pauses))
     used = voice_hashes(params, parsed.chapters, voices)
-    identity = fingerprint(params, parsed.chapters, plan, audio_fingerprint(settings), used)
+    sound = audio_fingerprint(settings)
+    identity = fingerprint(params, parsed.chapters, plan, sound, used)
+    keys = passage_keys(params, parsed.chapters, plan, sound, used)
     journal_path = path.with_name(f"{path.name}.reading")
     if restart:
         journal_path.unlink(missing_ok=True)
     _print_book(parsed)
     if warning := language_warning(found.language, params, voices):
         print(warning, file=sys.stderr)
-    with Journal(journal_path, identity) as journal:
+    with Journal(journal_path, identity, keys) as journal:
         _print_resumption(journal, len(plan))
         opened = open_engine(settings, model="")
 
@@ -156,7 +164,8 @@ def read(
         if library and parsed.cover:
             path.with_name(f"cover.{parsed.cover.kind}").write_bytes(parsed.cover.data)
         dropped, notices = journal.dropped(), journal.notices()
-        journal.remove()
+        if not keep:
+            journal.remove()
     took_s = time.monotonic() - started_s
     length = f"{_clock(result.duration_s)} of speech, made in {_clock(took_s)}"
     print(f"{path}: {counted(len(result.chapters), 'chapter')}, {length}", file=sys.stderr)
@@ -179,6 +188,46 @@ def _read_book(source: str, encoding: str | None, skip: frozenset[str]) -> "Book
             return read_book(file, path.name, encoding, skip)
     except OSError as exc:
         raise InvalidInput(f"cannot read {exc.filename or path}: {exc.strerror}", param="book") from exc
+
+
+def _with_lexicons(source: str, settings: "Settings", params: "SpeechParams") -> tuple["Settings", "SpeechParams"]:
+    """The lexicon of the book, over that of the settings: both as words of this book, unless they are very many."""
+    from tutti.audiobook.fingerprint import FEW_WORDS
+
+    own: dict[str, str] = {}
+    if path := _lexicon_of(source):
+        print(f"using the lexicon {path}", file=sys.stderr)
+        own = _entries(path)
+    entries = _entries(settings.lexicon) if settings.lexicon else {}
+    if len(entries) + len(own) > FEW_WORDS:
+        return settings, replace(params, lexicon=own)
+    return settings.model_copy(update={"lexicon": None}), replace(params, lexicon={**entries, **own})
+
+
+def _entries(path: Path) -> dict[str, str]:
+    """The entries of a lexicon; raise InvalidInput with the reason for one that is wrong."""
+    from tutti.text.user_lexicon import FILE_TYPES, UserLexicon, parse_entries
+
+    kind = "tsv" if path.suffix == ".lexicon" else path.suffix.lower().removeprefix(".")
+    if kind not in FILE_TYPES:
+        raise InvalidInput(f"{path}: a lexicon is a .tsv, .json or .toml file", param="lexicon")
+    try:
+        entries = dict(parse_entries(path.read_text("utf-8-sig"), kind))
+        UserLexicon.of(entries)
+    except (OSError, ValueError, RecursionError, InvalidInput) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else exc
+        raise InvalidInput(f"cannot read {path}: {reason}", param="lexicon") from exc
+    return entries
+
+
+def _lexicon_of(source: str) -> Path | None:
+    """The lexicon beside a book: book.lexicon.tsv, .json or .toml, or book.lexicon, which is a .tsv."""
+    from tutti.cli.web_page import is_address
+
+    if is_address(source):
+        return None
+    candidates = (Path(source).with_suffix(f".lexicon{kind}") for kind in (".tsv", ".json", ".toml", ""))
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def _default_path(source: str, book: "Book", library: Path | None) -> Path:
@@ -205,6 +254,8 @@ def _print_book(book: "Book") -> None:
 
 
 def _print_resumption(journal: "Journal", n_passages: int) -> None:
+    if journal.change:
+        print(journal.change, file=sys.stderr)
     if journal.restart_reason:
         print(f"starting over: {journal.restart_reason}", file=sys.stderr)
     if journal.repair:

@@ -18,7 +18,7 @@ from tutti.audio.tagged import container
 from tutti.audiobook.about import with_reader
 from tutti.audiobook.book import Book
 from tutti.audiobook.export import CaptionFile, ExportResult, export_book
-from tutti.audiobook.fingerprint import fingerprint, voice_hashes
+from tutti.audiobook.fingerprint import fingerprint, passage_keys, voice_hashes
 from tutti.audiobook.jobs.book_process import BookFile, BookProcesses, BookSummary
 from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
 from tutti.audiobook.jobs.store import PRIVATE
@@ -76,8 +76,8 @@ class _ExportStopped(Exception):
 class LimitedJournal(Journal):
     """A journal that checks before each passage whether there is room for it."""
 
-    def __init__(self, path: Path, fingerprint: str, check_room: CheckRoom) -> None:
-        super().__init__(path, fingerprint)
+    def __init__(self, path: Path, fingerprint: str, keys: Sequence[str], check_room: CheckRoom) -> None:
+        super().__init__(path, fingerprint, keys)
         self._check_room = check_room
 
     def save(self, n: int, speech: Speech) -> None:
@@ -128,13 +128,15 @@ class JobRunner:
         book, plan = self._with_tags(job, parsed.book), parsed.plan
         audio_settings = await self._in_thread(self._audio_settings)
         used = voice_hashes(job.params, book.chapters, self._voices.seen_by(job.caller).of_model(job.params.model))
-        mark = await self._in_thread(partial(fingerprint, job.params, book.chapters, plan, audio_settings, used))
+        sound = (job.params, book.chapters, plan, audio_settings, used)
+        mark = await self._in_thread(partial(fingerprint, *sound))
+        keys = await self._in_thread(partial(passage_keys, *sound))
 
         def on_progress(progress: NarrationProgress) -> None:
             running.update(progress)
             on_change()
 
-        async with self._journal(folder, mark) as journal:
+        async with self._journal(folder, mark, keys) as journal:
             await narrate(
                 *(self._engine, book, plan, job.params, journal),
                 at_once=self._passages_at_once(), on_progress=on_progress, caller=job.caller,
@@ -178,9 +180,9 @@ class JobRunner:
         return path
 
     @asynccontextmanager
-    async def _journal(self, folder: Path, fingerprint: str) -> AsyncIterator[Journal]:
+    async def _journal(self, folder: Path, fingerprint: str, keys: Sequence[str]) -> AsyncIterator[Journal]:
         opening = asyncio.ensure_future(
-            self._in_thread(partial(LimitedJournal, folder / "reading", fingerprint, self._check_room))
+            self._in_thread(partial(LimitedJournal, folder / "reading", fingerprint, keys, self._check_room))
         )
         try:
             journal = await asyncio.shield(opening)
@@ -246,6 +248,8 @@ def stored_name(name: str) -> str:
 def _notes(job: AudiobookJob, journal: Journal, result: ExportResult) -> tuple[str, ...]:
     """What the caller should know about the result."""
     notes = [*job.notes, *result.notes]
+    if journal.change:
+        notes.append(journal.change)
     if journal.restart_reason:
         notes.append(f"started over: {journal.restart_reason}")
     if journal.repair:
