@@ -268,7 +268,7 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, run: Run) ->
 
 
 def test_bytes_that_are_not_utf_8_are_refused(run: Run) -> None:
-    assert "not UTF-8" in run("speak", "-", stdin=b"caf\xe9")[2]
+    assert "not UTF-8 text (byte 3); name its own, as --encoding cp1252" in run("speak", "-", stdin=b"caf\xe9")[2]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
@@ -459,3 +459,20 @@ def test_standard_input_is_spoken_while_it_arrives(run: Run, tmp_path: Path) -> 
     assert [text[word["from"] : word["to"]] for word in words] == text.split()
     assert "not UTF-8" in run("speak", "--live", "-", stdin=b"caf\xe9")[2]
     assert "standard input" in run("speak", "--live", "hello")[2]
+
+
+def test_a_text_of_another_encoding_is_read_if_it_is_named(run: Run) -> None:
+    assert run("speak", "-", "--encoding", "latin-1", stdin=b"caf\xe9")[0] == 0
+    assert "unknown encoding 'ebcdick'" in run("speak", "-", "--encoding", "ebcdick", stdin=b"x")[2]
+
+
+def test_a_folder_is_named_as_such(run: Run) -> None:
+    assert "the file . is a folder" in run("speak", ".")[2]
+
+
+def test_the_front_matter_of_markdown_is_left_out_and_named(run: Run) -> None:
+    Path("notes.md").write_text("---\ntitle: Notes\ntags:\n  - one\n---\nDeep water.\n")
+    assert run("speak", "notes.md", "--words", "words.json")[0] == 0
+    assert [word["word"] for word in json.loads(Path("words.json").read_text())] == ["Deep", "water."]
+    Path("plain.md").write_text("---\nDeep water.\n---\n")
+    assert "front matter" not in run("speak", "plain.md")[2]

@@ -85,3 +85,12 @@ def test_what_the_server_refers_to_lies_below_the_path(below: Below) -> None:
     assert str(page.url) == f"{below.url}/"
     made = httpx2.post(f"{below.url}/v1/jobs", files={"file": ("a.txt", b"Deep water.")}, timeout=60)
     assert made.headers["location"] == f"{below.url}/v1/jobs/{made.json()['id']}"
+
+
+def test_it_can_be_installed_as_an_app(below: Below, visit: Visit) -> None:
+    visitor = visit(below)
+    browser = visitor.context.new_cdp_session(visitor.page)
+    manifest = browser.send("Page.getAppManifest")
+    assert (manifest["url"], manifest["errors"]) == (f"{below.url}/manifest.webmanifest", [])
+    problems = browser.send("Page.getInstallabilityErrors")["installabilityErrors"]
+    assert [problem["errorId"] for problem in problems if problem["errorId"] != "in-incognito"] == []

@@ -25,6 +25,7 @@ def speak(
     ],
     *,
     out: Annotated[str, typer.Option("--out", "-o", help="A file, or - to stream to standard output.")] = "speech.wav",
+    encoding: Annotated[str | None, typer.Option(help="Of a text that is not UTF-8: latin-1, cp1252.")] = None,
     live: Annotated[bool, typer.Option("--live", help="With -: speak while the text is still arriving.")] = False,
     play: Annotated[bool, typer.Option("--play", help="Through the sound card, as soon as it is spoken.")] = False,
     manner: options.Manner,
@@ -62,7 +63,7 @@ def speak(
     if to_stdout and sys.stdout.isatty():
         raise InvalidInput("standard output is a terminal; pipe the audio: tutti speak … -o - | aplay", param="out")
     arriving = ArrivingText.of(spoken) if live else None
-    whole = "" if live else read_text(spoken)
+    whole = "" if live else read_text(spoken, encoding)
     if compare:
         if to_stdout or live or model or settings.models:
             raise InvalidInput(

@@ -1,5 +1,6 @@
 """The text of `tutti speak`: words of the command line, a file, or standard input."""
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,11 +10,17 @@ from tutti.errors import InvalidInput
 BOOKS = (".epub", ".pdf")  # formats of `tutti read` that are no text files
 # A single word that ends so, or starts so, is taken for the name of a file.
 FILE_SUFFIXES = (".txt", ".text", ".md", ".markdown", ".rst", ".html", ".htm", ".xhtml", ".xml", ".ssml", *BOOKS)
+FOLDERS = (".", "..")
 PATH_STARTS = ("./", "../", "/", "~/")
 
 
-def read_text(words: Sequence[str]) -> str:
-    """Return the words, the content of the file they name, or standard input; must be UTF-8.
+MARKDOWN = (".md", ".markdown")
+# YAML front matter: facts about a text, which `tutti read` reads as such.
+FRONT_MATTER = re.compile(r"---[ \t]*\n(?:[\w-]+[ \t]*:[^\n]*\n|[ \t#-][^\n]*\n){1,200}---[ \t]*\n")
+
+
+def read_text(words: Sequence[str], encoding: str | None = None) -> str:
+    """Return the words, the content of the file they name, or standard input; bytes are UTF-8 unless `encoding` is set.
 
     A name of a file that does not exist is an error, so that a typing error is not spoken.
     """
@@ -23,11 +30,12 @@ def read_text(words: Sequence[str]) -> str:
         return " ".join(words)
     (argument,) = words
     if argument == "-":
-        return decode(sys.stdin.buffer.read(), "standard input")
+        return decode(sys.stdin.buffer.read(), "standard input", encoding)
     if is_file(argument):
         if argument.lower().endswith(BOOKS):
             raise InvalidInput(f"{argument} is a book; run: tutti read {argument}", param="text")
-        return decode(Path(argument).read_bytes(), argument)
+        text = decode(Path(argument).read_bytes(), argument, encoding)
+        return without_front_matter(text, argument) if argument.lower().endswith(MARKDOWN) else text
     if looks_like_file(argument):
         problem = "is a folder" if Path(argument).is_dir() else "does not exist"
         raise InvalidInput(
@@ -46,11 +54,25 @@ def is_file(argument: str) -> bool:
 def looks_like_file(argument: str) -> bool:
     """Whether the argument can only be meant as the name of a file."""
     is_one_word = bool(argument) and not any(symbol.isspace() or symbol == "\0" for symbol in argument)
-    return is_one_word and (argument.lower().endswith(FILE_SUFFIXES) or argument.startswith(PATH_STARTS))
+    return is_one_word and (
+        argument in FOLDERS or argument.lower().endswith(FILE_SUFFIXES) or argument.startswith(PATH_STARTS)
+    )
 
 
-def decode(data: bytes, name: str) -> str:
+def without_front_matter(text: str, name: str) -> str:
+    if not (found := FRONT_MATTER.match(text)):
+        return text
+    print(f"the front matter of {name} is not spoken", file=sys.stderr)
+    return text[found.end() :]
+
+
+def decode(data: bytes, name: str, encoding: str | None = None) -> str:
     try:
-        return data.decode("utf-8-sig")
+        return data.decode(encoding or "utf-8-sig")
     except UnicodeDecodeError as exc:
-        raise InvalidInput(f"{name} is not UTF-8 text (byte {exc.start})", param="text") from exc
+        cure = "name its own, as --encoding cp1252"
+        raise InvalidInput(
+            f"{name} is not {encoding or 'UTF-8'} text (byte {exc.start}); {cure}", param="text"
+        ) from exc
+    except LookupError as exc:
+        raise InvalidInput(f"unknown encoding {encoding!r}; try latin-1 or cp1252", param="encoding") from exc

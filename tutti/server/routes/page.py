@@ -15,7 +15,10 @@ PAGE_FOLDER = Path(__file__).parent.parent / "page"
 CONTENT_POLICY = "; ".join(
     (
         "default-src 'none'",
-        *(f"{kind}-src 'self'" for kind in ("script", "style", "connect", "media", "font", "img", "worker")),
+        *(
+            f"{kind}-src 'self'"
+            for kind in ("script", "style", "connect", "media", "font", "img", "worker", "manifest")
+        ),
         *(f"{directive} 'none'" for directive in ("base-uri", "form-action", "frame-ancestors")),
     )
 )
@@ -35,6 +38,7 @@ TYPES = {
     ".css": "text/css; charset=utf-8",
     ".txt": "text/plain; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
 }
 FOREVER = "public, max-age=31536000, immutable"  # the name changes with the content
