@@ -99,9 +99,10 @@ def test_options_reach_the_engine_and_the_others_are_named(sdk: ElevenLabs, serv
         language_code="es",
         seed=7,
         previous_text="before",
+        next_text="after",
     ) as response:
         assert response.headers["x-ignored"] == (
-            "voice_settings.stability, voice_settings.similarity_boost, previous_text"
+            "voice_settings.stability, voice_settings.similarity_boost, previous_text, next_text"
         )
     asked = server.engine.requests[-1]
     assert (asked["voice"], asked["speed"], asked["language"], asked["seed"]) == ("bf_emma", 1.5, "es", 7)
