@@ -22,6 +22,7 @@ pytestmark = pytest.mark.browser
 
 Visit = Callable[..., Visitor]
 SHORT = "To be. Or not."
+ROOT = Path(__file__).parents[2]
 BLEND = "af_bella(2)+af_sky(0.5)"
 
 
@@ -363,3 +364,17 @@ MARKS = {
 
 def test_those_are_all_marks() -> None:
     assert list(MARKS) == _NAMES.split("|")
+
+
+@pytest.mark.parametrize(("select", "spoken"), [("", "before"), ("getSelection().selectAllChildren(here);", "here")])
+def test_the_bookmark_of_the_documentation_brings_the_words_of_another_page(
+    server: RunningServer, visit: Visit, select: str, spoken: str
+) -> None:
+    (bookmark,) = re.findall(r"^javascript:(.*)$", (ROOT / "docs/page.md").read_text("utf-8"), re.MULTILINE)
+    visitor = visit(server)
+    visitor.page.evaluate("document.body.innerHTML = 'before <b id=here>here</b> after'")
+    with visitor.context.expect_page() as opened:
+        visitor.page.evaluate(select + bookmark.replace("http://localhost:8880", server.url))
+    text = opened.value.locator("#text").input_value()
+    assert text.startswith(spoken)
+    assert ("after" in text) is not bool(select)
