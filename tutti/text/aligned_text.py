@@ -65,6 +65,8 @@ class AlignedText:
         A function may return None to leave a match alone, or a mapping from group names to replacements: then each
         group is replaced separately and the text between the groups keeps its sources.
         """
+        if pattern.search(self.text) is None:  # so it is with nearly every rule of a sentence
+            return self
         return self._replace(_edits(pattern.finditer(self.text), repl))
 
     def keep_group(self, pattern: re.Pattern[str], group: str) -> "AlignedText":

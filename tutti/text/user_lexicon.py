@@ -234,6 +234,9 @@ class LinearPattern:
     word_starts: bool
     word_ends: bool
 
+    def search(self, text: str) -> re.Match[str] | None:
+        return next(self.finditer(text), None)
+
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
         for match in self.regex.finditer(text):
             start, end = match.span()

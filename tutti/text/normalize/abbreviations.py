@@ -77,20 +77,20 @@ _DOTTED_RULE = re.compile(rf"(?<![\w.])(?P<abbr>{_alternatives(_DOTTED)})\.(?!\w
 _TITLE_OR_STREET = re.compile(
     r"(?P<before>(?<!\w)(?:[A-Z]\w{1,30}(?:'s)?|\d{1,3}(?:st|nd|rd|th))\s)?\b(?P<abbr>(?:Dr|St|Rd|Ln)\b\.?)(?:(?=(?P<after>\s[A-Z])))?"
 )
+_ANY_STREET = re.compile(r"\b(?:Dr|St|Rd|Ln)\b")
 _STATE = re.compile(
     rf"(?<=[a-z],\s)(?P<abbr>{_alternatives(_STATES)})(?:\s(?P<zip>\d{{5}}(?:-\d{{4}})?)(?![\w-])|(?=[,.;!?)]|$|\s[a-z]))"
 )
 _VERSUS = re.compile(r"(?<=[\w.] )v\.(?=\s[A-Z])")  # Roe v. Wade
-MAX_INITIALS = 3  # of one name
 # Fifth Ave, without a full stop; not in Ave Maria
 _AVENUE = re.compile(
     r"\b(?:[A-Z][a-z]+|\d+(?:st|nd|rd|th))\s(?P<abbr>Ave|Blvd)(?=[,;)]|$|\s(?:[NS][EW]?|[EW]|and|in|at|to)\b)"
 )
 _REGARDING = re.compile(r"\ARe(?=:\s)")  # the head of a letter
 # J. K. Rowling, George W. Bush, by A. Writer: the stop of an initial is no pause. "plan B. Bob left" keeps its own.
-_BEFORE_INITIAL = r"(?P<name>[A-Z][\w'’]+|\b[A-Z]|\b(?:and|by|with|from|to|of|for|met)|\d+)"
 _INITIAL = re.compile(
-    rf"(?:\A(?=[A-Z]\.\s[A-Z]\.)|(?<!\w){_BEFORE_INITIAL}\.?,?\s)(?P<letter>[A-Z])(?P<stop>\.)(?=\s[A-Z])"
+    r"(?:\A(?=[A-Z]\.\s[A-Z]\.)|(?<=\b[A-Z]\.\s)|(?<!\w)(?:[A-Z][\w'’]+|and|by|with|from|to|of|for|met|\d+)\.?,?\s)"
+    r"[A-Z](?P<stop>\.)(?=\s[A-Z])"
 )
 _UNITED = re.compile(r"(?<=[a-z] )Utd\b\.?")
 # N. Clark St., Penn Ave. NW, I-95 N
@@ -135,25 +135,14 @@ def expand(aligned: AlignedText) -> AlignedText:
     aligned = aligned.sub(_AVENUE, _avenue).sub(_STATE, _state)
     aligned = aligned.sub(_SIDE, _side) if _ANY_SIDE.search(text) else aligned
     aligned = aligned.sub(_UNITED, "United") if "Utd" in text else aligned
-    aligned = aligned.sub(_TITLE_OR_STREET, _title_or_street).sub(
-        _TITLE_RULE, lambda match: _TITLES[match["abbr"].lower()]
-    )
+    aligned = aligned.sub(_TITLE_OR_STREET, _title_or_street) if _ANY_STREET.search(text) else aligned
+    aligned = aligned.sub(_TITLE_RULE, lambda match: _TITLES[match["abbr"].lower()])
     aligned = aligned.sub(_ANYWHERE_RULE, lambda match: _with_stop(match, _ANYWHERE[match["abbr"].lower()]))
     if "." in text:
         aligned = aligned.sub(_VERSUS, "versus") if " v." in text else aligned
         aligned = aligned.sub(_DOTTED_RULE, lambda match: _with_stop(match, _DOTTED[match["abbr"].lower()]))
         aligned = aligned.sub(_BEFORE_NUMBER_RULE, _before_number)
-        aligned = _without_stops(aligned)
-    return aligned
-
-
-def _without_stops(aligned: AlignedText) -> AlignedText:
-    """Remove the stops of initials; each match ends where that of the next initial begins, so look again."""
-    for _ in range(MAX_INITIALS):
-        n = len(aligned)
         aligned = aligned.sub(_INITIAL, lambda _: {"stop": ""})
-        if len(aligned) == n:
-            break
     return aligned
 
 

@@ -36,7 +36,7 @@ def expand(aligned: AlignedText) -> AlignedText:
     """Spell out places in the Bible."""
     if ":" in aligned.text:
         aligned = aligned.sub(_PLACE, _place).sub(_VERSES, _place)
-    return aligned.sub(_CHAPTER, _place)
+    return aligned.sub(_CHAPTER, _place) if "." in aligned.text else aligned
 
 
 def _place(match: re.Match[str]) -> Replacement:
