@@ -23,7 +23,7 @@ from tutti.text.vocab import IDS
 # Runs in the other environment: JSON lines in, JSON lines out.
 SCRIPT = """
 import json, sys
-if sys.argv[1] == "zh":
+if sys.argv[1].startswith("zh"):
     from misaki import zh
     g2p = zh.ZHG2P(version="1.1")
 else:
@@ -45,7 +45,7 @@ def main(
     command = [str(misaki), "-c", SCRIPT, language]
     asked = "".join(json.dumps(line) + "\n" for line in lines)
     done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, text=True, check=True)
-    theirs = [_known(json.loads(line)) for line in done.stdout.splitlines()]
+    theirs = [_known(json.loads(line)) for line in done.stdout.splitlines() if line.startswith(chr(34))]
     rows = sorted(
         ((Levenshtein.distance(a, b), a, b) for a, b in zip(ours, theirs, strict=True)), key=lambda row: -row[0]
     )

@@ -59,6 +59,19 @@ def test_symbols_beyond_kokoros_have_their_own_ids_or_stand_ins(tmp_path: Path) 
     assert read_folder(make_folder(tmp_path / "bare", None), "sv").stand_ins == vocab.STAND_INS
 
 
+def test_a_checkpoint_with_bopomofo_has_its_own_chinese_and_its_voices_may_lie_beside_the_weights(
+    tmp_path: Path,
+) -> None:
+    folder = read_folder(make_folder(tmp_path / "zh", {**vocab.SYMBOLS, "ㄅ": 30}), "zh")
+    assert folder.language == "zh-1.1"
+    assert folder.ids is not None
+    assert folder.ids[vocab.IDS["ㄅ"]] == 30
+    bare = make_folder(tmp_path / "bare")
+    shutil.rmtree(bare / "voices")
+    (bare / "sv_female.pt").write_bytes(b"voice")
+    assert read_folder(bare, "sv").voices == bare
+
+
 def test_a_table_that_is_kokoros_needs_no_translation() -> None:
     assert translate(vocab.SYMBOLS) is None
 

@@ -159,3 +159,8 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(MissingExtra, match=r"pip install.*\[zh\]"):
             load.__wrapped__()
+
+
+def test_kokoro_1_1_has_bopomofo_with_tones_as_digits_and_joints_between_words() -> None:
+    pronunciation = chinese.pronounce(AlignedText.of("你好，中国知识。"), {}, english, in_bopomofo=True)
+    assert "".join(word.symbols for word in pronunciation.words).strip() == "ㄋㄧ2ㄏㄠ3, ㄓ中1ㄍ我2/ㄓ十1ㄕ十2."

@@ -80,7 +80,8 @@ class FakeHub:
         files: list[dict[str, object]] = []
         for name in self.files:
             lfs = {"lfs": {"sha256": self.sha256, "size": self.sizes[name], "pointerSize": 1}} if name == LARGE else {}
-            blob = hashlib.sha1(f"blob {len(FILES[name])}\0".encode() + FILES[name]).hexdigest()
+            data = FILES.get(name, self.files[name])
+            blob = hashlib.sha1(f"blob {len(data)}\0".encode() + data).hexdigest()
             files.append({"rfilename": name, "size": self.sizes[name], "blobId": blob, **lfs})
         return {"id": REPOSITORY.name, "sha": COMMIT, "siblings": files, "tags": [], "private": False}
 
@@ -101,6 +102,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 def test_a_source_names_a_repository_and_its_revision() -> None:
     assert find_repository("hub:someone/kokoro-french@v1") == REPOSITORY
     assert find_repository("hub:a/b") == Repository("a/b", "main")
+    assert find_repository("hub:a/b@v1#model.pth") == Repository("a/b", "v1", "model.pth")
     assert find_repository("/path/folder") is None
     for name, known in KNOWN.items():
         assert find_repository(name) == known.repository
@@ -124,6 +126,15 @@ def test_a_repository_becomes_a_folder_once_and_with_what_is_needed(hub: FakeHub
     n_downloads = len(hub.downloads)
     assert fetch(REPOSITORY, tmp_path, offline=True) == folder
     assert len(hub.downloads) == n_downloads
+
+
+def test_one_of_several_files_of_weights_may_be_named(hub: FakeHub, tmp_path: Path) -> None:
+    hub.files["epoch5.pth"] = b"weights"
+    hub.sizes |= {"epoch5.pth": 7, LARGE: 10**8}
+    chosen = Repository(REPOSITORY.name, REPOSITORY.revision, "epoch5.pth")
+    folder = fetch(chosen, tmp_path)
+    assert {path.name for path in folder.iterdir() if path.is_file()} == {"config.json", "README.md", "epoch5.pth"}
+    assert folder != REPOSITORY.folder(tmp_path)
 
 
 def test_wrong_bytes_are_refused_and_fetched_again(hub: FakeHub, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ VOICE_FOLDERS = ("voices", "voicepacks")
 CONFIG, CARD = "config.json", "README.md"
 MAX_CONFIG = 1_000_000  # bytes
 MAX_CARD = 1_000_000
+MAX_VOICE = 5_000_000  # bytes; a larger file is one of weights
 N_TOKENS = 178  # ids of Kokoro's embedding
 _LANGUAGE = re.compile(r"^language:\s*(?:-\s*)?['\"]?([A-Za-z-]{2,20})", re.MULTILINE)
 _LICENCE = re.compile(r"^license:\s*['\"]?([\w.+ -]{1,60})", re.MULTILINE)
@@ -44,13 +45,15 @@ def read_folder(folder: Path, name: str, language: str | None = None) -> Checkpo
     symbols, card = _symbols(folder / CONFIG), _head(folder / CARD)
     ids = None if symbols is None else translate(symbols)
     voices = next((folder / each for each in VOICE_FOLDERS if (folder / each).is_dir()), None)
+    if voices is None and any(path.stat().st_size < MAX_VOICE for path in folder.glob("*.pt")):
+        voices = folder
     return CheckpointFolder(
         _weights(folder, name),
         ids,
         frozenset() if symbols is None else frozenset(vocab.SYMBOLS.keys() - symbols.keys()),
         vocab.stand_ins(symbols or ()),
         voices,
-        _code(language or name) or _code(_on_card(_LANGUAGE, card)),
+        _in_its_symbols(_code(language or name) or _code(_on_card(_LANGUAGE, card)), symbols or ()),
         _on_card(_LICENCE, card),
     )
 
@@ -66,6 +69,7 @@ def translate(symbols: Mapping[str, int]) -> tuple[int, ...] | None:
 
 def _weights(folder: Path, name: str) -> Path:
     every = [path for each in WEIGHT_FOLDERS for path in sorted((folder / each).glob("*")) if path.suffix in SUFFIXES]
+    every = [path for path in every if path.suffix != ".pt" or path.stat().st_size >= MAX_VOICE]
     for suffix in SUFFIXES:
         files = [path for path in every if path.suffix == suffix]
         if whole := [path for path in files if len(files) == 1 or path.name == "model.onnx"]:
@@ -108,6 +112,11 @@ def _code(language: str) -> str | None:
     with suppress(UnknownLanguage):
         return find_language(language).code if len(language) > 1 else None
     return None
+
+
+def _in_its_symbols(code: str | None, symbols: Container[str]) -> str | None:
+    """Return the language, or Chinese as Kokoro 1.1 writes it if the checkpoint has its symbols."""
+    return "zh-1.1" if code == "zh" and "ㄅ" in symbols else code
 
 
 def _head(path: Path) -> str:

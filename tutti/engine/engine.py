@@ -34,7 +34,7 @@ from tutti.tasks import cancel_all, wait_for_all
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
 from tutti.text.g2p_messages import OpenText
-from tutti.text.language import check_spoken, find_language, request_language
+from tutti.text.language import check_spoken, find_language, language_of_model, request_language
 from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 from tutti.text.user_lexicon import UserLexicon
 from tutti.text.vocab import STAND_INS
@@ -238,6 +238,7 @@ class Engine:
         voice = voices.get(params.voice, params.style)
         voice_names = await check_voices(text, params.voice_names, voices) if isinstance(text, str) else None
         code = checked.language or find_language(voice.language).code
+        code = language_of_model(code, self._text_defaults.languages.get(checked.checkpoint))
         check_spoken(code, checked.checkpoint, self._text_defaults.languages)
         options = checked.options._replace(model_language=self._text_defaults.languages.get(checked.checkpoint, ""))
         if languages := voices.languages(voice_names):

@@ -35,6 +35,7 @@ OF_OTHERS = (
     Language("sv", "sv", "Swedish", "", ("sv-se", "sv-fi", "swedish")),
     Language("pl", "pl", "Polish", "", ("pl-pl", "polish")),
     Language("ru", "ru", "Russian", "", ("ru-ru", "russian")),
+    Language("zh-1.1", "zh-1.1", "Mandarin Chinese in the symbols of Kokoro 1.1", ""),
 )
 # English of other countries: dates, numbers and abbreviations are theirs, the sounds are British.
 REGIONS = (
@@ -82,6 +83,13 @@ def check_spoken(code: str, model: str, of_models: Mapping[str, str]) -> None:
     speaking = [name for name, other in of_models.items() if other == code]
     cure = f"choose model {' or '.join(speaking)}" if speaking else "add a checkpoint that does with TUTTI_MODELS"
     raise UnknownLanguage(f"the model {model} does not speak {language.name}; {cure}", param="language")
+
+
+def language_of_model(code: str, model_language: str | None) -> str:
+    """Return the language in the form that a checkpoint of others has of it: Kokoro 1.1 has its own Chinese."""
+    if model_language and same_language(code, model_language) and find_language(model_language) in OF_OTHERS:
+        return model_language
+    return code
 
 
 def request_language(name: str | None, default: str) -> tuple[str, bool]:

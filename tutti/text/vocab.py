@@ -22,6 +22,12 @@ SYMBOLS: dict[str, int] = {
 
 # Symbols that checkpoints of others may have, each with the nearest of Kokoro's for those that have not.
 NEAREST = {"ʏ": "y", "ʉ": "u", "ɵ": "ʊ", "ʑ": "ʒ", "ʐ": "ʒ", "ɭ": "l", "ɫ": "l", "ɗ": "d", "ɓ": "b", "ħ": "h", "ʕ": "ʔ"}
+# Kokoro 1.1 writes Chinese in bopomofo, characters for compound finals, tones as digits, and / between words.
+BOPOMOFO = (
+    "ㄅㄆㄇㄈㄉㄊㄋㄌㄍㄎㄏㄐㄑㄒㄓㄔㄕㄖㄗㄘㄙㄚㄛㄜㄝㄞㄟㄠㄡㄢㄣㄤㄥㄦㄧㄨㄩㄭ"
+    "十月压言阳要阴应用又中穵外万王为文瓮我元云/12345R"
+)
+NEAREST |= dict.fromkeys(BOPOMOFO, "")
 IDS = SYMBOLS | {symbol: id for id, symbol in enumerate(NEAREST, 178)}  # ours; a checkpoint has its own
 
 _SYMBOL_SET = frozenset(SYMBOLS)

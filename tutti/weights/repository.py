@@ -18,10 +18,13 @@ from tutti.weights.store import Store
 SCHEME = "hub:"
 MAIN = "main"
 MAX_BYTES = 4e9  # of all files of a checkpoint; Kokoro has 330 MB
+MAX_VOICE = 5e6  # bytes; a larger file is one of weights
 MAX_FILES = 500  # 103 voices and the rest
 SUFFIXES = (".onnx", ".safetensors", ".pth", ".pt", ".npy", ".bin", ".json", ".md")
 FOLDERS = (".", "onnx", "voices", "voicepacks")  # of a repository, with what a checkpoint needs
-_SOURCE = re.compile(r"hub:(?P<name>[\w.-]{1,96}/[\w.-]{1,96})(@(?P<revision>[\w.-]{1,96}))?", re.ASCII)
+_SOURCE = re.compile(
+    r"hub:(?P<name>[\w.-]{1,96}/[\w.-]{1,96})(@(?P<revision>[\w.-]{1,96}))?(#(?P<weights>[\w.-]{1,96}))?", re.ASCII
+)
 log = logging.getLogger(__name__)
 
 
@@ -31,13 +34,14 @@ class Repository:
 
     name: str  # owner/name
     revision: str = MAIN
+    weights: str = ""  # the only file of weights that is needed; all if none is named
 
     def folder(self, home: Path) -> Path:
         """Where it is kept."""
-        return home / "hub" / self.name.replace("/", "--") / self.revision
+        return home / "hub" / self.name.replace("/", "--") / "-".join(filter(None, (self.revision, self.weights)))
 
     def __str__(self) -> str:
-        return f"{SCHEME}{self.name}@{self.revision}"
+        return f"{SCHEME}{self.name}@{self.revision}" + (f"#{self.weights}" if self.weights else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,15 @@ KNOWN: Mapping[str, KnownCheckpoint] = {
     "german-kerstin": KnownCheckpoint(
         Repository("cryptomilk/kokoro-german-kerstin"), "de", "Apache-2.0", "one German voice, female"
     ),
+    "german-thorsten": KnownCheckpoint(
+        Repository("Thorsten-Voice/Kokoro", weights="model.pth"), "de", "Apache-2.0", "Thorsten's voice"
+    ),
+    "swedish": KnownCheckpoint(
+        Repository("Joakim/swedish-kokoro", weights="kokoro_sv.pth"), "sv", "Apache-2.0", "one Swedish voice, female"
+    ),
+    "russian": KnownCheckpoint(
+        Repository("zaakirio/kokoro-ru", weights="kokoro-ru-v2-base.pth"), "ru", "OpenRAIL", "Russian: sveta, masha"
+    ),
     "vietnamese": KnownCheckpoint(
         Repository("contextboxai/Kokoro-Vietnamese"), "vi", "Apache-2.0", "14 Vietnamese voices; tones as symbols"
     ),
@@ -78,8 +91,8 @@ def find_repository(source: str) -> Repository | None:
         return None
     match = _SOURCE.fullmatch(source)
     if match is None or ".." in source:
-        raise InvalidInput(f"models: write hub:owner/name@revision, not {source[:80]!r}", param="models")
-    return Repository(match["name"], match["revision"] or MAIN)
+        raise InvalidInput(f"models: write hub:owner/name@revision or …#file.pth, not {source[:80]!r}", param="models")
+    return Repository(match["name"], match["revision"] or MAIN, match["weights"] or "")
 
 
 def fetch(repository: Repository, home: Path, *, offline: bool = False) -> Path:
@@ -109,7 +122,7 @@ def _download(repository: Repository, folder: Path) -> None:
         with open_client() as client:
             answer = client.get(f"{endpoint()}/api/models/{repository.name}/revision/{repository.revision}?blobs=true")
             info = answer.raise_for_status().json()
-            entries = [entry for entry in info["siblings"] if _is_needed(entry["rfilename"])]
+            entries = [entry for entry in info["siblings"] if _is_needed(entry, repository.weights)]
             _check_size(repository, entries)
             for entry in entries:
                 if "lfs" not in entry:
@@ -129,8 +142,11 @@ def _download(repository: Repository, folder: Path) -> None:
     (folder / ".lock").unlink(missing_ok=True)
 
 
-def _is_needed(name: str) -> bool:
+def _is_needed(entry: Mapping[str, Any], weights: str) -> bool:
+    name = entry["rfilename"]
     path = PurePosixPath(name)
+    if weights and path.name != weights and (entry.get("size") or 0) > MAX_VOICE:
+        return False
     return path.suffix in SUFFIXES and str(path.parent) in FOLDERS and ".." not in name
 
 

@@ -37,10 +37,10 @@ class G2P:
         match language.accent or language.code:
             case "en-us" | "en-gb" as accent:
                 return self.english(accent).pronounce(aligned, ipa_overrides)
-            case "zh":
+            case "zh" | "zh-1.1" as form:
                 from tutti.text.g2p import chinese
 
-                return chinese.pronounce(aligned, ipa_overrides, self._latin)
+                return chinese.pronounce(aligned, ipa_overrides, self._latin, in_bopomofo=form == "zh-1.1")
             case "ja":
                 from tutti.text.g2p import japanese
 

@@ -50,21 +50,71 @@ _TONES = {"1": "→", "2": "↗", "3": "↓", "4": "↘", "5": ""}
 _LOAD_LOCK = threading.Lock()
 
 
-def pronounce(aligned: AlignedText, ipa_overrides: Mapping[int, str], english: PronounceEnglish) -> Pronunciation:
-    """Pronounce a sentence of plain Chinese words; Latin runs go to `english`."""
-    return pronounce_mixed(aligned, ipa_overrides, english, _SCRIPT, _han)
+# Kokoro 1.1, as the front end with which it was trained writes the finals of pinyin.
+_BOPOMOFO = dict(
+    zip(
+        str.split("b p m f d t n l g k h j q x zh ch sh r z c s"),
+        "ㄅㄆㄇㄈㄉㄊㄋㄌㄍㄎㄏㄐㄑㄒㄓㄔㄕㄖㄗㄘㄙ",
+        strict=True,
+    )
+)
+_BOPOMOFO |= dict(
+    zip(str.split("a o e ie ai ei ao ou an en ang eng er i u ü"), "ㄚㄛㄜㄝㄞㄟㄠㄡㄢㄣㄤㄥㄦㄧㄨㄩ", strict=True)
+)
+_BOPOMOFO |= dict(
+    zip(
+        str.split("üe ia ian iang iao in ing iong iou ong ua uai uan uang uei uen ueng uo üan ün"),
+        "月压言阳要阴应用又中穵外万王为文瓮我元云",
+        strict=True,
+    )
+)
+_WORD_JOINT = "/"
+_MEASURE_WORD = re.compile("(?<=[一二两三四五六七八九十几这那每])个")
 
 
-def _han(aligned: AlignedText) -> tuple[list[PhonemeWord], tuple[str, ...]]:
+def pronounce(
+    aligned: AlignedText, ipa_overrides: Mapping[int, str], english: PronounceEnglish, *, in_bopomofo: bool = False
+) -> Pronunciation:
+    """Pronounce a sentence of plain Chinese words; Latin runs go to `english`. Kokoro 1.1 has it in bopomofo."""
+    native = _han_in_bopomofo if in_bopomofo else _han
+    return pronounce_mixed(aligned, ipa_overrides, english, _SCRIPT, native)
+
+
+def _han_in_bopomofo(aligned: AlignedText) -> tuple[list[PhonemeWord], tuple[str, ...]]:
+    words, dropped = _han(aligned, bopomofo)
+    return [*(word._replace(after=_WORD_JOINT) for word in words[:-1]), *words[-1:]], dropped
+
+
+@cache
+def bopomofo(syllable: str) -> str:
+    """Return a pinyin syllable such as "zhong1" in the symbols of Kokoro 1.1; "" for anything else."""
+    from pypinyin.contrib.tone_convert import to_finals, to_initials
+
+    letters, tone = syllable[:-1], syllable[-1:]
+    initial, final = to_initials(letters, strict=True), to_finals(letters, strict=True, v_to_u=True)
+    if tone not in _TONES or final not in _BOPOMOFO:
+        return ""
+    shape = _BOPOMOFO[final]
+    if final == "i" and initial in _RETROFLEX_OR_SIBILANT:
+        shape = "ㄭ" if initial in ("z", "c", "s") else "十"
+    return _BOPOMOFO.get(initial, "") + shape + tone
+
+
+def _han(
+    aligned: AlignedText, symbols_of: Callable[[str], str] | None = None
+) -> tuple[list[PhonemeWord], tuple[str, ...]]:
     words: list[PhonemeWord] = []
     dropped: list[str] = []
     parts = list(_segment(aligned))
     syllables = _in_context(aligned.text, [syllable for word in parts for syllable in pinyin(word.text)])
+    if symbols_of:  # the front end of Kokoro 1.1 has this measure word without a tone
+        for match in _MEASURE_WORD.finditer(aligned.text):
+            syllables[match.start()] = "ge5"
     for word in parts:
         phonemes = ""
         of_word, syllables = syllables[: len(word)], syllables[len(word) :]
         for symbol, syllable in zip(word.text, of_word, strict=True):
-            if syllable_phonemes := symbols(syllable):
+            if syllable_phonemes := (symbols_of or symbols)(syllable):
                 phonemes += syllable_phonemes
             else:
                 dropped.append(symbol)

@@ -7,7 +7,7 @@ _MODULES = {
     "zh": ("jieba", "pypinyin"),
     "ja": ("fugashi", "unidic_lite", "jaconv"),
 }
-_EXTRAS = {"en-us": None, "en-gb": None, "zh": "zh", "ja": "ja"}
+_EXTRAS = {"en-us": None, "en-gb": None, "zh": "zh", "zh-1.1": "zh", "ja": "ja"}
 
 
 def missing_extra(code: str) -> str | None:

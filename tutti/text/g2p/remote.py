@@ -13,7 +13,7 @@ from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p.align import align
 from tutti.text.g2p.schema import G2PResponse, G2PWord
 from tutti.text.g2p.tokens import Piece, join_words, tokenize
-from tutti.text.vocab import PUNCTUATION, SYMBOLS
+from tutti.text.vocab import IDS, PUNCTUATION
 
 MAX_CALLS = 64  # concurrent calls: threads and connections; a text beyond them waits for a call to end
 
@@ -92,7 +92,7 @@ class RemoteG2P:
         return join_words(_pieces(phonemes, iter(sources)), dropped)
 
     def _check(self, symbols: str) -> None:
-        if unknown := sorted(set(symbols) - SYMBOLS.keys()):
+        if unknown := sorted(set(symbols) - IDS.keys()):
             raise self._error(f"it answered symbols that Kokoro does not know: {' '.join(map(repr, unknown[:8]))}")
 
     def _error(self, cause: str) -> G2PUnavailable:

@@ -26,7 +26,7 @@ def normalize(aligned: AlignedText, code: str, options: Normalization = ALL_ON) 
 
         return english.normalize(aligned, code, options)
     match code:
-        case "zh":
+        case "zh" | "zh-1.1":
             from tutti.text.normalize import chinese
 
             return chinese.normalize(aligned)
