@@ -124,14 +124,14 @@ def test_its_curl_commands_work(server: RunningServer, tmp_path: Path) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("line", LOCAL)
 def test_its_local_commands_work(tmp_path: Path, line: str) -> None:
-    """Run them on the tone model; `tutti verify`, which compares real models, is only asked for its options."""
+    """Run them on the tone model; what compares real models or reads a page of others is only asked for its options."""
     (tmp_path / "book.epub").write_bytes(BOOK)
     for name in ("note.txt", "notes.md"):
         (tmp_path / name).write_text("It began to fall.", "utf-8")
     _, *words = shlex.split(line.replace(UVX, "tutti"))
     command, environment = [sys.executable, "-m", "tutti"], {**os.environ, "PYTHONPATH": str(ROOT)}
-    if words[0] == "verify":
-        printed = run([*command, "verify", "--help"], tmp_path, environment)
+    if words[0] == "verify" or any(word.startswith("https://") for word in words):
+        printed = run([*command, words[0], "--help"], tmp_path, environment)
         assert all(flag in printed for flag in words if flag.startswith("--"))
         return
     if words[0] in ("speak", "read"):

@@ -71,7 +71,8 @@ def format_of_file(path: str | PurePath) -> Format:
         return format
     if suffix in (".m4a", ".mp4"):
         raise UnknownFormat(
-            f"{suffix} needs its index written last, so it cannot be streamed; use .aac", param="format"
+            f"{suffix} needs its index written last, so it cannot be streamed; use .aac, or run: tutti read",
+            param="format",
         )
     hint = did_you_mean(suffix, BY_SUFFIX)
     problem = f"suffix {suffix!r} of {str(path)!r} names no audio format" if suffix else f"{str(path)!r} has no suffix"
