@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tutti.audio.tagged import CoverImage
     from tutti.audiobook.book import Book
     from tutti.audiobook.journal import Journal
-    from tutti.audiobook.narrate import OnProgress
+    from tutti.audiobook.narrate import NarrationProgress, OnProgress
     from tutti.settings import Settings
     from tutti.speech import SpeechParams
 
@@ -98,6 +98,7 @@ def read(
     from tutti.audiobook.journal import Journal
     from tutti.audiobook.narrate import language_warning, narrate
     from tutti.audiobook.passages import check_chapter_marks, passages
+    from tutti.audiobook.time_left import TimeLeft, spoken_duration
     from tutti.captions import caption_format
     from tutti.engine.build import open_engine, text_options
     from tutti.engine.checkpoints import audio_fingerprint, open_voices
@@ -149,10 +150,18 @@ def read(
 
         started_s = time.monotonic()
         try:
-            with progress_bar() as show:
+            with progress_bar(time_left=False) as show:
+                estimate = TimeLeft()
+
+                def show_progress(now: "NarrationProgress") -> None:
+                    end = estimate.update(time.monotonic(), now.n_characters, now.of_characters)
+                    left = f", about {spoken_duration(end - time.monotonic())} left" if end else ""
+                    detail = f"{_clock(now.spoken_s)} of speech{left}"
+                    show("reading", now.n_characters, now.of_characters, detail)
+
                 if len(journal.n_samples) < len(plan):
                     show("loading the model", 0, 0)
-                    asyncio.run(speak(lambda now: show("reading", now.n_characters, now.of_characters)))
+                    asyncio.run(speak(show_progress))
                 result = export_book(
                     *(parsed, plan, journal, path, kind, caption_file),
                     on_written=lambda n: show(f"writing {path.name}", n, len(plan)),

@@ -15,8 +15,8 @@ class ShowProgress(Protocol):
 
 
 @contextmanager
-def progress_bar(visible: bool = True) -> Iterator[ShowProgress]:
-    """Show one step at a time, if stderr is a terminal: its bar and the remaining time.
+def progress_bar(visible: bool = True, *, time_left: bool = True) -> Iterator[ShowProgress]:
+    """Show one step at a time, if stderr is a terminal: its bar and, with `time_left`, the remaining time.
 
     Until a part of a step is done, its bar only moves: nothing is known of its time yet.
     """
@@ -30,7 +30,7 @@ def progress_bar(visible: bool = True) -> Iterator[ShowProgress]:
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[share]}"),
-        TimeRemainingColumn(),
+        *((TimeRemainingColumn(),) if time_left else ()),
         TextColumn("{task.fields[detail]}"),
     )
     tasks: dict[str, TaskID] = {}

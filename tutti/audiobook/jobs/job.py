@@ -60,16 +60,12 @@ class AudiobookJob:
 
 @dataclass(slots=True)
 class RunningJob:
-    """How far a running job is, and how fast it came there."""
+    """How far a running job is, and when it will be done."""
 
     started_s: float  # seconds since 1970: other servers read it, too
     progress: NarrationProgress | None = None
-    initial: NarrationProgress | None = None  # progress at the start of this run
+    ends_s: float | None = None  # seconds since 1970, as estimated
     writing: bool = False  # everything is spoken, the files are being written
-
-    def update(self, progress: NarrationProgress) -> None:
-        self.initial = self.initial or progress
-        self.progress = progress
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -77,14 +73,10 @@ class RunningJob:
     @classmethod
     def from_json(cls, text: str) -> "RunningJob":
         fields: dict[str, Any] = json.loads(text)
-        for name in ("progress", "initial"):
-            fields[name] = NarrationProgress(**fields[name]) if fields[name] else None
+        fields.pop("initial", None)  # of servers of earlier versions
+        fields["progress"] = NarrationProgress(**fields["progress"]) if fields["progress"] else None
         return cls(**fields)
 
     def left_s(self, now_s: float) -> float | None:
-        """Estimate the remaining seconds from the speed of this run."""
-        if self.progress is None or self.initial is None:
-            return None
-        n_done = self.progress.n_characters - self.initial.n_characters
-        n_left = self.progress.of_characters - self.progress.n_characters
-        return (now_s - self.started_s) / n_done * n_left if n_done else None
+        """The remaining seconds, as far as they can be estimated."""
+        return None if self.ends_s is None else max(0.0, self.ends_s - now_s)

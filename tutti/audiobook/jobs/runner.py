@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -25,6 +26,7 @@ from tutti.audiobook.jobs.store import PRIVATE
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.narrate import NarrationProgress, SpeechEngine, narrate
 from tutti.audiobook.passages import Passage
+from tutti.audiobook.time_left import TimeLeft
 from tutti.captions import CaptionFormat
 from tutti.errors import StorageFull
 from tutti.files import atomic_write
@@ -132,8 +134,11 @@ class JobRunner:
         mark = await self._in_thread(partial(fingerprint, *sound))
         keys = await self._in_thread(partial(passage_keys, *sound))
 
+        estimate = TimeLeft()
+
         def on_progress(progress: NarrationProgress) -> None:
-            running.update(progress)
+            running.progress = progress
+            running.ends_s = estimate.update(time.time(), progress.n_characters, progress.of_characters)
             on_change()
 
         async with self._journal(folder, mark, keys) as journal:

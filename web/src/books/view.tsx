@@ -4,7 +4,7 @@ import { Icon } from "../icons";
 import { ProblemBox } from "../problem-box";
 import { displayName, request, selectVoice, voices } from "../state";
 import "./books.css";
-import { formatSeconds } from "../time";
+import { formatLeft, formatSeconds } from "../time";
 import { download, type Job, jobs, pause, problem, remove, resume, watchJobs } from "./jobs";
 import { open, placeOf } from "./listen";
 import { BookPlayer } from "./player";
@@ -205,7 +205,7 @@ function describe(job: Job): string {
     case "running": {
       if (!progress || progress.step === "waiting") return "Starting…";
       if (progress.step === "writing") return "Writing the file…";
-      const left = progress.left_s === null ? "" : `, about ${formatSeconds(progress.left_s)} left`;
+      const left = progress.left_s === null ? "" : `, about ${formatLeft(progress.left_s)} left`;
       return `${Math.round(100 * progress.fraction)} % read: ${formatSeconds(progress.spoken_s)} of audio${left}.`;
     }
   }
