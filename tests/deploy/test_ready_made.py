@@ -101,8 +101,15 @@ def test_the_template_of_unraid_is_complete() -> None:
 def test_the_template_of_easypanel_is_complete() -> None:
     (service,) = json.loads((DEPLOY / "templates/easypanel.json").read_text())["services"]
     assert service["type"] == "app"
-    assert service["data"]["source"]["type"] == "image"
-    assert {mount["type"] for mount in service["data"]["mounts"]} == {"volume"}
+    data = service["data"]
+    assert data["source"]["type"] == "image"
+    assert {mount["type"] for mount in data["mounts"]} == {"volume"}
+    names = [data["projectName"], data["serviceName"], *(mount["name"] for mount in data["mounts"])]
+    assert all(re.fullmatch(r"[a-z0-9_-]+", name) for name in names)
+    assert all(
+        isinstance(domain["port"], int) and not re.search(r"[\s*]", domain["host"]) for domain in data["domains"]
+    )
+    assert isinstance(data["env"], str)
 
 
 def test_the_add_on_of_home_assistant_is_this_version_and_asks_living_routes() -> None:
@@ -113,6 +120,9 @@ def test_the_add_on_of_home_assistant_is_this_version_and_asks_living_routes() -
     assert addon["discovery"] == ["wyoming"]
     assert {port.partition("/")[0] for port in addon["ports"]} == PORTS
     assert addon["watchdog"].endswith("/healthz")
+    assert all(re.match(r"https?://\[HOST\]:\[PORT:\d+\]", addon[name]) for name in ("watchdog", "webui"))
+    assert addon["startup"] in ("initialize", "system", "services", "application", "once")
+    assert all(isinstance(value, str) for value in addon["environment"].values())
     assert set(read(DEPLOY / "home-assistant/repository.yaml")) == {"name", "url", "maintainer"}
 
 
