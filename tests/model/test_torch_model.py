@@ -16,7 +16,9 @@ torch = pytest.importorskip("torch")
 from tests.model.test_lone_row import run_again  # noqa: E402
 from tutti.errors import DeviceFull, InvalidInput, MissingExtra, ModelFailed, WeightsCorrupt, WeightsUnavailable  # noqa: E402
 from tutti.model.buckets import PLANS, Ladder, Shapes  # noqa: E402
+from tutti.model.inflection import EMPHASES  # noqa: E402
 from tutti.model.onnx.model import OnnxModel  # noqa: E402
+from tutti.model.protocol import run_acoustic  # noqa: E402
 from tutti.model.torch.cuda_graphs import GraphedFunction  # noqa: E402
 from tutti.model.torch.kokoro import masks, weights  # noqa: E402
 from tutti.model.torch.kokoro.adain import adain, moments_of  # noqa: E402
@@ -28,7 +30,7 @@ from tutti.model.torch.kokoro.padding import DeviceFrames, StageStream  # noqa: 
 from tutti.model.torch.kokoro.source import OUTPUT_GAIN, STFT, HarmonicSource  # noqa: E402
 from tutti.model.torch.lone_row import LoneRowGraphs, guessed_frames  # noqa: E402
 from tutti.model.torch.model import TorchModel  # noqa: E402
-from tutti.speech import FULL_SCALE, Frames, Utterance  # noqa: E402
+from tutti.speech import FULL_SCALE, NO_INFLECTION, Frames, Inflection, Utterance  # noqa: E402
 from tutti.text.vocab import encode  # noqa: E402
 from tutti.verify.mel import distance_db  # noqa: E402
 from tutti.voices import Voices  # noqa: E402
@@ -90,6 +92,21 @@ def test_the_vocoder_half_sounds_like_the_official_one(
         assert distance_db(mine, official) < MAX_DB
         assert np.corrcoef(mine, official)[0, 1] > 0.98
         assert 0.97 < np.std(mine) / np.std(official) < 1.03
+
+
+@pytest.mark.weights
+@pytest.mark.parametrize("inflection", [*EMPHASES.values(), Inflection(0.8, -3.0, volume=0.5), Inflection(pause=12)])
+def test_marks_of_words_change_the_same_on_both(
+    ours: TorchModel, theirs: OnnxModel, rows: list[Utterance], inflection: Inflection
+) -> None:
+    tokens = np.tile(np.array(NO_INFLECTION, np.float32), (len(rows[1].tokens), 1))
+    tokens[8:14] = inflection
+    row = dataclasses.replace(rows[1], inflection=tokens)
+    (mine,), (official,) = run_acoustic(ours.acoustic, [row]), run_acoustic(theirs.acoustic, [row])
+    assert np.array_equal(mine.durations, official.durations)
+    assert np.abs(mine.f0 - official.f0).max() < 0.05
+    assert (mine.gain is None) == (official.gain is None)
+    assert distance_db(ours.vocoder([mine])[0], theirs.vocoder([official])[0]) < MAX_DB
 
 
 @pytest.mark.weights
