@@ -11,7 +11,7 @@ from tutti.text import chunks
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Pronunciation
 from tutti.text.detect import detect
-from tutti.text.language import find_language, request_language
+from tutti.text.language import find_language, language_of_model, request_language
 from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 
 AUTO = TextOptions(detect_language=True)
@@ -153,3 +153,13 @@ def test_auto_keeps_the_language_of_the_voice_for_the_rest() -> None:
     assert request_language("AUTO", "b") == ("en-gb", True)
     assert request_language(None, "j") == ("ja", False)
     assert request_language("es", "a") == ("es", False)
+
+
+def test_a_checkpoint_has_its_own_form_of_a_language() -> None:
+    assert language_of_model("zh", "zh-1.1") == "zh-1.1"
+    for code, model_language in (("en-us", "zh-1.1"), ("en-gb", "en-us"), ("de", "de"), ("zh", None)):
+        assert language_of_model(code, model_language) == code
+
+
+def test_swedish_is_named() -> None:
+    assert detect("Jag vet inte vad det är, men vi har tid.") == "sv"

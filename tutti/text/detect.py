@@ -42,12 +42,16 @@ _WORDS = {
     "haben hat wird kann noch",
     "nl": "de het een en van is niet ik je hij ze wij jullie met op voor zijn aan dat die er maar ook als naar "
     "bij om dit deze heb heeft wordt kan nog goed dag dank graag waar hoe wat",
+    "sv": "och att det som på är för med den till inte om ett han hon jag men var sig från så har de vi du kan när "
+    "år under också efter eller ska detta dessa denna här där vad hur alla mycket måste skulle vill sin sitt mot utan "
+    "hej tack",
 }  # fmt: skip
 # Words that English writes as well: "come in", "$5 per person", "non-stop", "pour"; letters in formulas and lists.
 _ENGLISH_TOO = frozenset(
     (
         _WORDS["en"] + " no me son come per non ma io si tu do os ser plus pour sur pas comment merci bien bon mon die "
-        "war man tag over van met dank om den dove bene all di hay se es et mas hat bin ist er o e y la de"
+        "war man tag over van met dank om den dove bene all di hay se es et mas hat bin ist er o e y la de "
+        "till under hon du"
     ).split()
 )
 _PART_OF_NAME = re.compile(r"(?<=\S )(?:L[ae]s?|Los|Ele?|D[eiauo]s?|Den|Van)\b")  # Las Vegas, Café de la Paix
@@ -55,7 +59,7 @@ _PART_OF_NAME = re.compile(r"(?<=\S )(?:L[ae]s?|Los|Ele?|D[eiauo]s?|Den|Van)\b")
 _OTHERS_TOO = frozenset(str.split("on a as no me in so he do is an or all at i my was of if"))
 _COMMON = {code: frozenset(words.split()) for code, words in _WORDS.items()}
 _PROOF = {code: common - (_OTHERS_TOO if code == "en" else _ENGLISH_TOO) for code, common in _COMMON.items()}
-_LETTERS = {"es": "ñ¿¡", "fr": "œû", "pt": "ãõ", "de": "ßäö"}  # that the others do not use, or rarely
+_LETTERS = {"es": "ñ¿¡", "fr": "œû", "pt": "ãõ", "de": "ßäö", "sv": "å"}  # that the others do not use, or rarely
 _WORD = re.compile(r"\b[^\W\d_]+(?:'[^\W\d_]+)?\b")  # not the letters of a code with digits
 _ADDRESS_SIGN = re.compile(r"@|://|\w\.\w")
 _ADDRESS = re.compile(r"\S*(?:@|://|\w\.\w)\S*")
