@@ -103,6 +103,16 @@ def test_a_book_is_listened_to_and_continued_where_it_was_left(server: RunningSe
     visitor.wait(".empty")
 
 
+def test_the_copyright_page_and_notes_can_be_left_out(visitor: Visitor) -> None:
+    drop(visitor, b"# One\n\nIt fell.\n\n# Copyright\n\nAll of it.", "snow.md")
+    visitor.page.get_by_label("without copyright page and notes").check()
+    visitor.press("Make audiobook")
+    visitor.wait(".job[data-state=done]:has-text('1 chapter')")
+    assert "skipped: copyright" in str(visitor.page.locator(".job details").text_content())
+    visitor.press("Delete One")
+    visitor.wait(".empty")
+
+
 def test_a_book_can_be_paused_and_continued(server: RunningServer, visitor: Visitor) -> None:
     server.engine.hold_from = 0
     drop(visitor, b"# One\n\nIt began to fall.", "notes.md")

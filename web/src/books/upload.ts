@@ -13,6 +13,7 @@ export const AUDIO_FORMATS = { m4b: "m4b, an audiobook with chapters", mp3: "mp3
 export const file = signal<File | null>(null);
 export const format = signal("m4b");
 export const withCaptions = signal(false);
+export const skipping = signal(false); // the copyright page and the notes
 export const sending = signal(false);
 
 /** Whether something that can become a book is being dragged. */
@@ -37,6 +38,7 @@ export async function upload(): Promise<void> {
   form.set("voice", writeBlend(request.value.voice));
   form.set("format", format.value);
   if (withCaptions.value) form.set("captions", "srt");
+  if (skipping.value) form.set("skip", "copyright,notes");
   form.set("file", book, book.name);
   try {
     await postForm("/v1/jobs", form);

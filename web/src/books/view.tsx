@@ -8,7 +8,7 @@ import { formatLeft, formatSeconds } from "../time";
 import { download, type Job, jobs, pause, problem, remove, resume, watchJobs } from "./jobs";
 import { open, placeOf } from "./listen";
 import { BookPlayer } from "./player";
-import { AUDIO_FORMATS, addFile, file, format, sending, SUFFIXES, upload, withCaptions } from "./upload";
+import { AUDIO_FORMATS, addFile, file, format, sending, skipping, SUFFIXES, upload, withCaptions } from "./upload";
 
 export function BooksView() {
   useEffect(watchJobs, []);
@@ -92,6 +92,14 @@ function Upload() {
               onChange={(event) => (withCaptions.value = event.currentTarget.checked)}
             />{" "}
             with captions (.srt)
+          </label>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={skipping.value}
+              onChange={(event) => (skipping.value = event.currentTarget.checked)}
+            />{" "}
+            without copyright page and notes
           </label>
           <button type="button" class="primary" disabled={sending.value} onClick={() => void upload()}>
             {sending.value ? "Sending…" : "Make audiobook"}
