@@ -1,4 +1,7 @@
-"""Chinese normalisation: numbers, dates, times, money and units as characters."""
+"""Chinese normalisation: numbers, dates, times, money and units as characters.
+
+二 and 两 after Lü Shuxiang (现代汉语八百词), figures in writing after GB/T 15835-2011.
+"""
 
 import re
 import unicodedata

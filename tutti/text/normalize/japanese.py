@@ -1,4 +1,7 @@
-"""Japanese normalisation: figures as katakana together with their counter, which changes the sound of the number."""
+"""Japanese normalisation: figures as katakana together with their counter, which changes the sound of the number.
+
+The sounds are those of the counters in NHK's 日本語発音アクセント新辞典.
+"""
 
 import re
 import unicodedata

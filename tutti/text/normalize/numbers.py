@@ -1,4 +1,4 @@
-"""Numbers in English words."""
+"""Numbers in English words, as the spellout rules of CLDR have them; years in pairs."""
 
 import re
 
