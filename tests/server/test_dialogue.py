@@ -95,7 +95,7 @@ def test_options_of_speech_apply_to_a_dialogue(tones: RunningServer) -> None:
     ignored = tones.post("/dev/dialogue", {"turns": TURNS, "input": "a", "voice": "af_sky", "mood": 1}).headers
     assert ignored["x-ignored"] == "mood, input, voice"
     once = seconds(tones, "/dev/dialogue", turns=TURNS)
-    assert seconds(tones, "/dev/dialogue", turns=TURNS, speed=2) < 0.6 * once
+    assert seconds(tones, "/dev/dialogue", turns=TURNS, speed=2.5) < 0.6 * once
 
 
 def test_a_turn_may_name_a_label_an_alias_or_a_voice_of_another_service(tones: RunningServer) -> None:
