@@ -24,6 +24,7 @@ from tutti.engine.monitor import Monitor
 from tutti.engine.request import StreamRequest
 from tutti.errors import ModelFailed, NothingToSpeak
 from tutti.model.choice import Choice
+from tutti.model.light.weights import Int8Matrix, Weights
 from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel, pitch_hz
 from tutti.settings import Settings
@@ -402,3 +403,8 @@ class Running:
 def running(engine: Engine) -> Iterator[Running]:
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(engine):
         yield Running(engine, portal)
+
+
+def without_ranges(packed: Weights) -> Weights:
+    """These weights as if nobody had measured the ranges of their inputs."""
+    return {name: replace(each, range=None) if isinstance(each, Int8Matrix) else each for name, each in packed.items()}

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fakes import without_ranges
 from training.export import export, louder
 from tutti.errors import WeightsCorrupt
 from tutti.model.choice import choose, load
@@ -72,12 +73,14 @@ def test_pieces_are_bit_for_bit_the_whole(
     assert np.array_equal(np.concatenate(pieces), whole)
 
 
-def test_pytorch_and_onnx_runtime_agree(row: Frames, decoded: LightInput, whole: Samples) -> None:
+def test_pytorch_and_onnx_runtime_agree(row: Frames, decoded: LightInput) -> None:
     torch = pytest.importorskip("torch")
     from tutti.model.light.noise import normal, row_seed
     from tutti.model.torch.light import harmonic_phase
     from tutti.model.torch.light_model import load_network
 
+    network = open_session(light_graph(without_ranges(weights.read())), 1)  # which are those of speech
+    whole = generate(partial(predict, network, decoded, row), row, 0, N_FRAMES)
     f0 = torch.from_numpy(row.f0)[None]
     noise = normal(np.array([row_seed(row.durations, row.style)]), np.arange(len(whole)))
     with torch.inference_mode():
@@ -261,6 +264,18 @@ def test_it_sounds_like_the_exact_vocoder(light: Model, spoken: Frames, official
     assert distance_db(mine, theirs) < 2.2
     assert abs(10 * np.log10((mine**2).mean() / (theirs**2).mean())) < 1  # decibels
     exact.close()
+
+
+@pytest.mark.weights
+def test_fixed_scales_cost_little_in_speech(light: Model, spoken: Frames) -> None:
+    packed, vocoder = weights.read(), light._vocoder  # type: ignore[attr-defined]
+    assert all(packed[f"{name}.weight"].range for name in ("blocks.0.expand", "blocks.6.contract"))  # type: ignore[union-attr]
+    read = vocoder.read(spoken)
+    fixed, by_steps = (
+        generate(partial(predict, open_session(light_graph(each), 1), read, spoken), spoken, 0, spoken.n_frames)
+        for each in (packed, without_ranges(packed))
+    )
+    assert distance_db(fixed, by_steps) < 0.5
 
 
 @pytest.mark.weights

@@ -12,9 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 from tutti.model.light import weights
 from tutti.model.light.weights import CORRECTION, CORRECTION_BIAS, INPUT_LOUDNESS, NARROW_LOUDNESS, Int8Matrix
 from tutti.model.onnx import split
-from tutti.model.onnx.decoder_graph import OUTPUT, decoder_graph, official_weights
+from tutti.model.onnx.decoder_graph import OUTPUT, decoder_graph
 from tutti.model.onnx.graph import GraphBuilder
 from tutti.model.onnx.light import decoder_path
+from tutti.model.onnx.official import DECODER, official_weights
 from tutti.model.onnx.session import open_session
 from tutti.speech import Frames, Utterance
 from tutti.text.vocab import encode
@@ -82,7 +83,9 @@ def test_weights_of_both_official_files_are_found_under_upstreams_names() -> Non
     }  # fmt: skip
     initializers = [numpy_helper.from_array(value, name) for name, value in constants.items()]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", "a")]
-    found = official_weights(helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:], initializers)))
+    found = official_weights(
+        helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:], initializers)), DECODER
+    )
     assert found.keys() == {
         "decode.0.conv1.bias", "decode.0.conv1.weight", "asr_res.0.weight", "encode.conv2.weight",
         "encode.norm1.fc.weight",
@@ -120,7 +123,7 @@ def test_bases_that_span_all_channels_leave_the_official_decoder(
     spoken: Frames, official: dict[str, Path], precision: str, least_db: float
 ) -> None:
     part = onnx.load(split.split_graphs(official[precision]).decoding)
-    own, found = weights.read(weights.BASES_PATH), official_weights(part)
+    own, found = weights.read(weights.BASES_PATH), official_weights(part, DECODER)
     known = weights.as_float32(own)
     whole: weights.Weights = {name: value for name, value in own.items() if name.endswith(INPUT_LOUDNESS)}
     for name in (name.removesuffix(INPUT_LOUDNESS) for name in list(whole)):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fakes import without_ranges
 from tutti.errors import InvalidInput
 from tutti.model.choice import choose, load
 from tutti.model.light import weights
@@ -83,13 +84,16 @@ def test_a_piece_in_the_middle_does_not_compute_the_whole_row() -> None:
 
 
 @pytest.mark.slow
-def test_pytorch_says_the_same(row: Frames, read: NanoInput, whole: Samples) -> None:
+def test_pytorch_says_the_same(blocks: tuple[int, int], row: Frames, read: NanoInput) -> None:
     torch = pytest.importorskip("torch")
     from training.nano_student import NanoNetwork, text_and_energy
     from tutti.model.light.noise import normal, row_seed
     from tutti.model.torch.light import harmonic_phase
 
-    state = weights.as_float32(weights.read(weights.NANO_PATH))
+    packed = weights.read(weights.NANO_PATH)
+    by_steps = open_session(nano_graph(without_ranges(packed)), 1)  # ranges are those of speech
+    whole = generate(partial(predict, by_steps, blocks, read, row), row, 0, N_FRAMES)
+    state = weights.as_float32(packed)
     network = NanoNetwork.of({name: torch.from_numpy(value) for name, value in state.items()})
     f0, timbre = torch.from_numpy(row.f0)[None], torch.from_numpy(read.timbre)[None]
     x = text_and_energy(torch.from_numpy(read.text), torch.from_numpy(row.energy)[None])

@@ -25,7 +25,7 @@ from tutti.cli import options
 from tutti.cli.terminal import print_table, progress_bar
 from tutti.errors import InvalidInput, TuttiError
 from tutti.model.choice import choose, describe, load
-from tutti.model.light.weights import BASES_PATH, NANO_PATH, PATH, TEXT_PATH
+from tutti.model.light.weights import BASES_PATH, NANO_PATH, PATH, RANGES_PATH, TEXT_PATH
 from tutti.verify.recogniser import Moonshine
 from tutti.verify.report import HEAD, Report, outcome
 from tutti.voices import Voices
@@ -64,7 +64,7 @@ def verify(
     meters = installed_meters(recognisers | ({"whisper": Whisper(whisper)} if whisper else {}))
     voices = Voices(settings.home / "voices")
     own = store.path(MODELS[choice.weights])
-    files = (NANO_PATH,) if vocoder == "nano" else (PATH, BASES_PATH)
+    files = (RANGES_PATH, *((NANO_PATH,) if vocoder == "nano" else (PATH, BASES_PATH)))
     name = f"{choice} {sha256(b''.join(file.read_bytes() for file in files)).hexdigest()}"
     if text:
         judged = replace(choice, text="light")

@@ -5,6 +5,7 @@ nano, the vocoder that needs no decoder.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from zipfile import BadZipFile
@@ -19,6 +20,9 @@ PATH, BASES_PATH, TEXT_PATH, NANO_PATH = (
 )
 SCALES = ".scales"  # suffix of the scales of an int8 matrix
 BALANCE = ".balance"  # suffix of the factors of its input
+# For each matrix of a file of weights, by its digest and the matrix's name: the smallest and the largest number of its
+# input in speech. Made by `training.ranges`; a matrix of other weights has none, and its input is rounded by steps.
+RANGES_PATH = Path(__file__).with_name("ranges.npz")
 BLOCK = 128  # numbers that share a scale; smaller is closer to the original, and slower
 MIN_INT8 = 1 << 17  # numbers of a tensor from which on it is stored in int8
 # What is added to the decoder's output, [512, 512] times it and [512]: a linear guess of what the bases leave out.
@@ -36,6 +40,7 @@ class Int8Matrix:
     scales: NDArray[np.float32]  # [out, blocks] or [out, taps, blocks]
     # [in]: who multiplies the input by it may quantise the input too, though some channels are far louder than others.
     balance: NDArray[np.float32] | None = None
+    range: tuple[float, float] | None = None  # of the input in speech, balanced if the weight is
 
     @staticmethod
     def of(weight: NDArray[np.float32], balance: NDArray[np.float32] | None = None, levels: int = 127) -> "Int8Matrix":
@@ -52,11 +57,15 @@ class Int8Matrix:
 
     def float32(self) -> NDArray[np.float32]:
         """The weight as PyTorch has it, for an input that is not balanced."""
-        scales = np.repeat(self.scales, BLOCK, axis=-1)[..., : self.values.shape[-1]]
-        weight = self.values.astype(np.float32) * scales
+        weight = self.balanced()
         if self.balance is not None:
             weight = weight * self.balance
         return weight if weight.ndim == 2 else weight.transpose(0, 2, 1)
+
+    def balanced(self) -> NDArray[np.float32]:
+        """The weight for a balanced input, channels last."""
+        scales = np.repeat(self.scales, BLOCK, axis=-1)[..., : self.values.shape[-1]]
+        return self.values.astype(np.float32) * scales
 
 
 Weights = dict[str, Int8Matrix | NDArray[np.float32]]
@@ -100,16 +109,29 @@ def save(weights: Weights, path: Path = PATH) -> None:
 def read(path: Path = PATH, prefix: str = "") -> Weights:
     """Read what has names with this prefix; raise WeightsCorrupt if the file is not one that `save` wrote."""
     try:
+        ranges = read_ranges(path)
         with np.load(path, allow_pickle=False) as archive:
             names = [n for n in archive.files if n.startswith(prefix) and not n.endswith((SCALES, BALANCE))]
             return {
-                name: Int8Matrix(archive[name], archive[name + SCALES], archive.get(name + BALANCE))
+                name: Int8Matrix(archive[name], archive[name + SCALES], archive.get(name + BALANCE), ranges.get(name))
                 if name + SCALES in archive
                 else archive[name].astype(np.float32)
                 for name in names
             }
     except (OSError, ValueError, KeyError, BadZipFile) as exc:
         raise WeightsCorrupt(f"{path} does not hold the light vocoder's weights ({exc}); reinstall tutti-tts") from exc
+
+
+def read_ranges(path: Path) -> dict[str, tuple[float, float]]:
+    """The ranges of the inputs of these weights, by the matrix's name."""
+    prefix = f"{digest(path)}/"
+    with np.load(RANGES_PATH, allow_pickle=False) as archive:
+        found = {name.removeprefix(prefix): archive[name] for name in archive.files if name.startswith(prefix)}
+    return {name: (float(low), float(high)) for name, (low, high) in found.items()}
+
+
+def digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def as_float32(weights: Weights) -> dict[str, NDArray[np.float32]]:

@@ -11,7 +11,6 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tutti.model.light.weights import (
     CORRECTION,
@@ -22,11 +21,12 @@ from tutti.model.light.weights import (
     Weights,
     as_float32,
 )
+from tutti.model.onnx.adain_graph import doubled, norm
 from tutti.model.onnx.graph import Dimensions, GraphBuilder
-from tutti.model.onnx.proto import FLOAT, Message, array_of
+from tutti.model.onnx.official import DECODER, Floats, official_weights
+from tutti.model.onnx.proto import Message
 from tutti.model.onnx.split import ENERGY, F0, FEATURES, STYLE
 
-Floats = NDArray[np.float32]
 OUTPUT = "decoded"  # [1, 2T, 512]
 INPUTS: dict[str, Dimensions] = {FEATURES: [1, 512, "T"], F0: [1, "2T"], ENERGY: [1, "2T"], STYLE: [1, 256]}
 BLOCKS = ("encode", "decode.0", "decode.1", "decode.2", "decode.3")
@@ -34,53 +34,11 @@ BLOCKS = ("encode", "decode.0", "decode.1", "decode.2", "decode.3")
 # larger share is better for quiet channels of the input, and worse for quiet weights.
 BALANCE_SHARE = 0.5
 MIN_LOUDNESS = 1e-3  # of the loudest channel; quieter ones count as this loud
-EPSILON = 1e-5  # of the norms
-SLOPE = 0.2  # of the activations
-NODES, CONSTANTS = "/decoder/decoder/", "decoder.decoder."  # where the official file's names begin
 
 
 def decoder_graph(official: Message, bases: Weights) -> bytes:
     """Build the graph; serialised, for an inference session."""
-    return _Decoder(official_weights(official), bases).build()
-
-
-def official_weights(official: Message) -> dict[str, Floats]:
-    """The decoder's weights under upstream's names; what is int8 in the file becomes fp32."""
-    constants = {value.name: value for value in official.graph.initializer}
-    found = {
-        name.removeprefix(CONSTANTS): array_of(value)
-        for name, value in constants.items()
-        if name.startswith(CONSTANTS) and value.data_type == FLOAT
-    }
-    for node in official.graph.node:
-        if node.name.startswith(NODES) and len(node.input) > 1 and node.input[1] in constants:
-            match node.op_type:
-                case "Conv" | "ConvTranspose":
-                    found[f"{_module(node)}.weight"] = array_of(constants[node.input[1]])
-                case "ConvInteger":
-                    found[f"{_module(node)}.weight"] = _dequantise(node, constants)
-                case "MatMulInteger":
-                    found[f"{_module(node)}.weight"] = _dequantise(node, constants).T
-    return found
-
-
-def _module(node: Message) -> str:
-    """/decoder/decoder/decode.0/conv1/Conv is decode.0.conv1; …/asr_res/asr_res.0/Conv is asr_res.0."""
-    *parents, own = node.name.removeprefix(NODES).split("/")[:-1]
-    return ".".join([*(parent for parent in parents if not own.startswith(f"{parent}.")), own])
-
-
-def _dequantise(node: Message, constants: Mapping[str, Message]) -> Floats:
-    name, zero_point = node.input[1], node.input[3]
-    scale = constants[name.removesuffix("_quantized") + "_scale"]
-    values, zero, scales = (array_of(each) for each in (constants[name], constants[zero_point], scale))
-    weight: Floats = (values.astype(np.float32) - zero.astype(np.float32)) * scales
-    return weight
-
-
-def _ones_and_zeros(bias: Floats) -> Floats:
-    """One for each scale and zero for each shift: a norm's scale is one more than what the style says."""
-    return np.repeat([1, 0], len(bias) // 2).astype(np.float32)
+    return _Decoder(official_weights(official, DECODER), bases).build()
 
 
 class _Narrow(NamedTuple):
@@ -120,11 +78,13 @@ class _Decoder:
         """Norm, activation and convolution, twice, and a shortcut; their sum is divided by the root of two."""
         graph, doubles = self._graph, f"{name}.pool.weight" in self._official
         balance = self._balance(f"{name}.conv1{INPUT_LOUDNESS}")
-        y = self._norm(f"{name}.norm1", x, np.ones_like(balance) if doubles else balance)
+        y = norm(graph, self._official, f"{name}.norm1", self._timbre, x, 1.0 if doubles else balance)
         if doubles:
-            y = self._doubled(f"{name}.pool", y, balance)
+            y = doubled(graph, self._official, f"{name}.pool", y, balance)
         y = self._widened([self._narrowed(f"{name}.conv1", y)])  # the norm after it removes bias and factor
-        y = self._norm(f"{name}.norm2", y, self._balance(f"{name}.conv2{INPUT_LOUDNESS}"))
+        y = norm(
+            graph, self._official, f"{name}.norm2", self._timbre, y, self._balance(f"{name}.conv2{INPUT_LOUDNESS}")
+        )
         quieter = graph.constant(1 / self._balance(f"{name}.conv1x1{INPUT_LOUDNESS}"))
         shortcut = self._narrowed(f"{name}.conv1x1", graph.add("Mul", x, quieter))
         if doubles:
@@ -139,28 +99,6 @@ class _Decoder:
         loudness = self._bases[name]
         balance: Floats = np.maximum(loudness, MIN_LOUDNESS * loudness.max()) ** np.float32(BALANCE_SHARE)
         return balance
-
-    def _norm(self, name: str, x: str, balance: Floats) -> str:
-        """Normalise each channel over the row, scale and shift it by the style, divide it by its balance; LeakyReLU."""
-        graph, divisors = self._graph, np.tile(balance, 2)
-        weight, bias = (self._official[f"{name}.fc.{kind}"] for kind in ("weight", "bias"))
-        weights, biases = weight / divisors[:, None], (bias + _ones_and_zeros(bias)) / divisors
-        projection = graph.add("Gemm", self._timbre, graph.constant(weights), graph.constant(biases), transB=1)
-        scale, shift = graph.split(projection, 2)  # [1, C]
-        centred = graph.add("Sub", x, graph.mean(x))
-        variance = graph.mean(graph.add("Mul", centred, centred))
-        deviation = graph.add("Sqrt", graph.add("Add", variance, graph.constant(np.array(EPSILON, np.float32))))
-        y = graph.add("Add", graph.add("Mul", centred, graph.add("Div", scale, deviation)), shift)
-        return graph.add("LeakyRelu", y, alpha=SLOPE)
-
-    def _doubled(self, name: str, x: str, balance: Floats) -> str:  # [1, n, C] -> [1, 2n, C]
-        """A transposed convolution of each channel by itself, three taps and stride two, divided by the balance."""
-        graph, constant = self._graph, self._graph.constant
-        after, now, before = (constant(tap / balance) for tap in self._official[f"{name}.weight"][:, 0].T)
-        bias = constant(self._official[f"{name}.bias"] / balance)
-        even = graph.add("Add", graph.add("Mul", x, now), bias)
-        odd = graph.add("Add", graph.add("Mul", x, before), graph.add("Mul", graph.shift(x, -1), after))
-        return graph.interleave(even, graph.add("Add", odd, bias), len(balance))
 
     def _narrowed(self, name: str, x: str) -> _Narrow:
         """The first product of a convolution of a balanced input: of each of its taps by itself, then the sum of these

@@ -1,13 +1,10 @@
 """The light vocoder on a processor: ONNX Runtime for the decoder and the network, NumPy for the signals around them."""
 
-from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import onnxruntime as ort
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from tutti.model.light import signal, weights
@@ -16,10 +13,9 @@ from tutti.model.light.signal import CONTEXT_STEPS, REACH, Spectra
 from tutti.model.light.weights import Weights
 from tutti.model.onnx import proto, split
 from tutti.model.onnx.decoder_graph import OUTPUT, decoder_graph
-from tutti.model.onnx.graph import FORMAT
+from tutti.model.onnx.graph_files import packaged_graph
 from tutti.model.onnx.light_graph import DECODED, OUTPUTS, PITCH, RANGES, STYLE, TAPS, TIMBRE, light_graph
 from tutti.model.onnx.session import open_session, run
-from tutti.model.onnx.text_graph import text_graph
 from tutti.model.onnx.windows import SHORT_FRAMES, WindowedVocoder, needed, relative
 from tutti.speech import Frames, Span
 
@@ -59,12 +55,7 @@ class LightVocoder(WindowedVocoder):
 
 def network_path(folder: Path) -> Path:
     """The network as a graph in this folder."""
-    return written_graph(folder, "light", weights.PATH, light_graph)
-
-
-def text_path(graphs: split.Graphs) -> Path:
-    """The light text encoder as a graph, next to the parts of the official one."""
-    return written_graph(graphs.reading.parent, "light-text", weights.TEXT_PATH, text_graph)
+    return packaged_graph(folder, "light", weights.PATH, light_graph)
 
 
 def decoder_path(official: Path) -> Path:
@@ -73,19 +64,7 @@ def decoder_path(official: Path) -> Path:
     def build(bases: Weights) -> bytes:
         return decoder_graph(proto.load(official), bases)
 
-    return written_graph(official.parent, f"{official.stem}.light", weights.BASES_PATH, build)
-
-
-def written_graph(folder: Path, name: str, source: Path, build: Callable[[Weights], bytes]) -> Path:
-    """A graph with these weights; written at first use, since building it takes time and memory."""
-    path = folder / f"{name}-{sha256(FORMAT + source.read_bytes()).hexdigest()[:16]}.onnx"
-    if not path.exists():
-        with FileLock(folder / f"{name}.lock"):
-            if not path.exists():
-                split.write_graph(build(weights.read(source)), path)
-                for older in set(folder.glob(f"{name}-*.onnx")) - {path}:
-                    older.unlink()
-    return path
+    return packaged_graph(official.parent, f"{official.stem}.light", weights.BASES_PATH, build)
 
 
 def predict(network: ort.InferenceSession, read: LightInput, row: Frames, low: int, high: int) -> Spectra:

@@ -1,5 +1,7 @@
 """The light network as an ONNX graph for processors: matrices in int8, everything else in fp32."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tutti.model.light.signal import BINS, MAX_LOG_MAGNITUDE
@@ -36,7 +38,9 @@ def _entry(graph: GraphBuilder, weights: Weights, needs: tuple[str, str]) -> str
     weight = matrix(weights, "entry.weight")  # [width, taps, 514]
     width, n_blocks = len(weight.values), FEATURES // BLOCK
     own = Int8Matrix(
-        weight.values[:, :, :FEATURES].reshape(width, -1), weight.scales[:, :, :n_blocks].reshape(width, -1)
+        weight.values[:, :, :FEATURES].reshape(width, -1),
+        weight.scales[:, :, :n_blocks].reshape(width, -1),
+        range=weight.range,
     )
     taps = graph.steps(graph.taps(DECODED, TAPS), *needs)
     h = graph.product(taps, own, graph.constant(vector(weights, "entry.bias")))
@@ -62,7 +66,7 @@ def block(graph: GraphBuilder, weights: Weights, name: str, h: str, needs: tuple
     y = graph.add("Gelu", y, approximate="tanh")  # within 5e-4 of the exact one, in half the time
     gain, contract = vector(weights, name + "gain"), matrix(weights, name + "contract.weight")
     bias = graph.constant(vector(weights, name + "contract.bias") * gain)
-    y = graph.product(y, Int8Matrix(contract.values, contract.scales * gain[:, None]), bias)
+    y = graph.product(y, replace(contract, scales=contract.scales * gain[:, None]), bias)
     return graph.add("Add", h, y)
 
 

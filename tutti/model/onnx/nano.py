@@ -10,7 +10,7 @@ from tutti.model.light import signal, weights
 from tutti.model.light.row import TimbreSteering, row_statistics
 from tutti.model.light.signal import Spectra
 from tutti.model.onnx import split
-from tutti.model.onnx.light import written_graph
+from tutti.model.onnx.graph_files import packaged_graph
 from tutti.model.onnx.light_graph import OUTPUTS, RANGES, STYLE, TIMBRE
 from tutti.model.onnx.nano_graph import CURVES, FRAME_TAPS, STEPS_PER_FRAME, TAPS, TEXT, n_blocks, nano_graph
 from tutti.model.onnx.session import open_session, run
@@ -49,7 +49,7 @@ class NanoVocoder(WindowedVocoder):
 
 def network_path(folder: Path, path: Path = weights.NANO_PATH) -> Path:
     """The network as a graph in this folder."""
-    return written_graph(folder, "nano", path, nano_graph)
+    return packaged_graph(folder, "nano", path, nano_graph)
 
 
 def read_row(row: Frames, steering: TimbreSteering) -> NanoInput:

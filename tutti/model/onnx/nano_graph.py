@@ -41,7 +41,7 @@ def nano_graph(weights: Weights) -> bytes:
 def _entry(graph: GraphBuilder, weights: Weights) -> str:
     """A product of each frame. The curves of its two steps are not quantised: each has a range of its own."""
     weight = matrix(weights, "entry.weight")  # [width, 512 + 6]
-    of_text = Int8Matrix(weight.values[:, :FEATURES], weight.scales[:, : FEATURES // BLOCK])
+    of_text = Int8Matrix(weight.values[:, :FEATURES], weight.scales[:, : FEATURES // BLOCK], range=weight.range)
     h = graph.product(TEXT, of_text, graph.constant(vector(weights, "entry.bias")))
     of_curves = weight.float32()[:, FEATURES:].reshape(-1, STEPS_PER_FRAME, N_CURVES).transpose(0, 2, 1)
     curves = graph.add("Conv", CURVES, graph.constant(of_curves), kernel_shape=[2], strides=[STEPS_PER_FRAME])
