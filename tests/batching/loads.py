@@ -146,7 +146,7 @@ def texts() -> Load:
         for at in draws.times(0, 6 * S, 250_000)
     ]
     requests += [
-        Request(at, draws.text(draws.number(3, 12)), "answer", "whole", speed=draws.one_of([0.5, 1.0, 2.0]))
+        Request(at, draws.text(draws.number(3, 12)), "answer", "whole", speed=draws.one_of([0.5, 1.0, 1.25]))
         for at in draws.times(0, 6 * S, 300_000)
     ]
     requests += [Request(at, draws.text(20), "bulk", "bulk") for at in draws.times(0, 2 * S, 300_000)]

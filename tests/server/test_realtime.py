@@ -78,14 +78,14 @@ def test_a_text_is_spoken(server: RunningServer, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         created = (await until(connection, "session.created"))[-1]
         assert created.session.audio.output.voice == "af_heart"
-        output: Any = {"voice": "cedar", "format": {"type": "audio/pcm", "rate": 24000}, "speed": 1.5}
+        output: Any = {"voice": "cedar", "format": {"type": "audio/pcm", "rate": 24000}, "speed": 1.2}
         await connection.session.update(session={"type": "realtime", "audio": {"output": output}})
         updated = (await until(connection, "session.updated"))[-1]
         assert updated.session.audio.output.voice == "am_fenrir"
-        assert updated.session.audio.output.speed == 1.5
+        assert updated.session.audio.output.speed == 1.2
         await connection.response.create(response={"input": [message(TEXT)], "metadata": {"of": "mine"}})
         events = await until(connection, "response.done")
-        assert audio_of(events) == pcm(join(engine.stream(TEXT, speed=1.5, voice="am_fenrir")).samples)
+        assert audio_of(events) == pcm(join(engine.stream(TEXT, speed=1.2, voice="am_fenrir")).samples)
         kinds = [event.type for event in events]
         assert list(dict.fromkeys(kind for kind in kinds if "transcript" not in kind)) == [
             "response.created", "response.output_item.added", "response.content_part.added",

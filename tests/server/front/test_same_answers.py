@@ -30,7 +30,7 @@ MOVING_HEADERS = {
 }
 MOVING_HEADERS |= {"x-download-path", "x-timing-path", "etag", "set-cookie"}
 MOVING_PAGES = {"/metrics", "/v1/stats", "/v1/stats/costs", "/v1/stats/stream", "/health", "/health/workers"}
-MOVING_PAGES |= {"/health/batching", "/health/streaming", "/test/batching", "/v1/stats/trial"}
+MOVING_PAGES |= {"/v1/jobs/feed", "/health/batching", "/health/streaming", "/test/batching", "/v1/stats/trial"}
 POSTS: list[tuple[str, Any]] = [
     *[(SPEECH, {"input": LONG, "response_format": name}) for name in ("pcm", "wav", "mp3", "opus", "flac", "aac")],
     (SPEECH, {"input": LONG, "stream": False, **JSON}),
@@ -71,6 +71,14 @@ POSTS: list[tuple[str, Any]] = [
     ("/v1/jobs", {"text": ""}),
     ("/v1/jobs/nobody/cancel", {}),
     ("/v1/jobs/nobody/resume", {}),
+    ("/v1/lexicons/mine", {"nginx": "engine ex"}),
+    ("/v1/lexicons/mine/words", {"deep": None}),
+    ("/v1/lexicons/nobody/words", {"nginx": "engine ex"}),
+    ("/dev/readings", {"text": "nginx", "word": "nginx"}),
+    ("/v1/pronunciation-dictionaries/add-from-rules", {"name": "mine", "rules": [{"type": "odd"}]}),
+    ("/v1/pronunciation-dictionaries/add-from-file", {}),
+    *((f"/v1/pronunciation-dictionaries/nobody/{kind}-rules", {"rules": []}) for kind in ("add", "set")),
+    ("/v1/pronunciation-dictionaries/nobody/remove-rules", {"rule_strings": ["nginx"]}),
     ("/nowhere", {}),
 ]
 GETS = [
@@ -108,6 +116,15 @@ GETS = [
     *("/nowhere", SPEECH, "/tts?x=y", "/voices", "/voices/nobody"),
     *("/dev/ssml", "/web", "/web/"),
     *("/v1/voices/af_sky", "/v1/voices/af_sky/settings", "/v1/voices/settings/default"),
+    *(
+        "/v1/lexicons/nobody",
+        "/v1/lexicons/nobody?format=pls",
+        "/v1/jobs/feed",
+        "/v1/jobs/x/cover",
+        "/v1/jobs/x/chapters",
+    ),
+    *("/v1/pronunciation-dictionaries", "/v1/pronunciation-dictionaries/nobody"),
+    *("/v1/lexicons", "/v1/pronunciation-dictionaries/nobody/1/download", "/app.webmanifest"),
     *("/cognitiveservices/voices/list", "/v1/user", "/v1/user/subscription"),
 ]
 
