@@ -40,13 +40,13 @@ def reset_engine(server: RunningServer) -> None:
     server.engine.reset()
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_first_screen_says_what_this_is(server: RunningServer, visit: Visit, width: int) -> None:
+@pytest.mark.parametrize(("width", "words"), [(360, ["your own server"]), (1280, ["Kokoro", "audiobooks", "apps"])])
+def test_the_first_screen_says_what_this_is(server: RunningServer, visit: Visit, width: int, words: list[str]) -> None:
     visitor = visit(server, viewport={"width": width, "height": 800})
     visitor.wait(".card")
     purpose = visitor.page.locator(".purpose")
     assert purpose.bounding_box()["y"] < 300
-    for word in ("Text to speech", "Kokoro", "audiobooks", "apps"):
+    for word in ("Text to speech", *words):
         assert word in purpose.inner_text()
     assert visitor.page.get_by_role("link", name="API reference").is_visible()
     assert visitor.page.title() == "tutti: text to speech"

@@ -9,7 +9,7 @@ const MARKS = {
   High: ["[pitch:+3]", "[/pitch]"],
   Loud: ["[volume:1.5]", "[/volume]"],
   Happy: ["[emotion:happy]", "[/emotion]"],
-  Pause: ["[pause:500ms]", ""],
+  Silence: ["[pause:500ms]", ""],
 } as const;
 type Name = keyof typeof MARKS;
 
