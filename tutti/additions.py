@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -13,15 +14,21 @@ from tutti.files import write_error
 
 Access = Literal["private", "shared"]
 ANYONE = "anyone"  # the caller of a server without keys
+ID_DIGITS = 12  # of the hash of a key
 LOCK = ".lock"
 LOCK_S = 10.0  # to wait for another process that adds a file, which takes milliseconds
-_PREFIX = re.compile(rf"(?P<owner>{ANYONE}|[0-9a-f]{{12}})\.(?P<access>{'|'.join(get_args(Access))})\.")
+_PREFIX = re.compile(rf"(?P<owner>{ANYONE}|[0-9a-f]{{{ID_DIGITS}}})\.(?P<access>{'|'.join(get_args(Access))})\.")
+
+
+def key_id(key: str) -> str:
+    """Return the name of a key that may be shown and stored."""
+    return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:ID_DIGITS]
 
 
 class Addition(NamedTuple):
     """Who has added something over HTTP, and who may use it."""
 
-    owner: str  # id of a key; "" on a server without keys
+    owner: str  # key_id of a key; "" on a server without keys
     access: Access
 
     def file_name(self, name: str) -> str:

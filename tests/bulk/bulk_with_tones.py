@@ -36,10 +36,11 @@ class SlowTones(ToneModel):
 
 def open_engine(settings: Settings, folder: Path, **_: Any) -> Engine:
     voices = folder / "voices"
-    is_new = not voices.exists()
-    voices.mkdir(exist_ok=True)
+    if not voices.exists():
+        voices.mkdir()
+        silent_voices(voices)
     row_s = float(os.environ.get("BULK_TONES_ROW_S", "0"))
-    return tone_engine(silent_voices(voices) if is_new else Voices(voices), partial(SlowTones, folder, row_s))
+    return tone_engine(Voices(voices, settings.voices), partial(SlowTones, folder, row_s))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,12 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+
+from tutti.additions import Addition, key_id
+from tutti.own_voices import OwnVoices
 
 pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[2]
@@ -88,6 +92,25 @@ def test_killed_twice_it_leaves_the_same_bytes(tmp_path: Path, table: Path, star
     rc, errors = finish(start(table, killed, *flags, "--speed", 1.2))
     assert rc == 2
     assert "options.params.speed was 1.0 and is 1.2" in errors
+
+
+def test_a_private_voice_speaks_for_its_key_alone(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUTTI_VOICES", str(tmp_path / "own"))
+    (tmp_path / "own").mkdir()
+    style = np.ones((510, 256), np.float32)
+    OwnVoices(tmp_path / "own").add("kira", "en-us", style, Addition(key_id("ours"), "private"))
+    table = tmp_path / "texts.jsonl"
+    table.write_text(json.dumps({"text": "hi", "voice": "kira"}) + "\n")
+    assert finish(start(table, tmp_path / "out", "--api-key", "ours"))[0] == 0
+    rc, errors = finish(start(table, tmp_path / "out", "--api-key", "theirs"))
+    assert rc == 2
+    assert "caller" in errors
+    assert "own_voices" in errors
+    assert finish(start(table, tmp_path / "without"))[0] == 5
+    (row,) = pq.read_table(tmp_path / "without" / "index.parquet").to_pylist()
+    assert row["error"].startswith("voice_not_found: unknown voice 'kira'")
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")

@@ -112,10 +112,10 @@ def test_a_queue_that_was_full_is_in_no_index(tmp_path: Path) -> None:
     engine = tone_engine(silent_voices(tmp_path))
     prepare, refusals = engine.prepare, [QueueFull("full", retry_after_s=0.0)] * 3
 
-    async def sometimes_full(text: str, params: SpeechParams) -> Any:
+    async def sometimes_full(text: str, params: SpeechParams, **who: str) -> Any:
         if refusals:
             raise refusals.pop()
-        return await prepare(text, params)
+        return await prepare(text, params, **who)
 
     engine.prepare = sometimes_full  # type: ignore[method-assign]
     rows = speak(engine, shard({"text": "one"}, {"text": "two"}))

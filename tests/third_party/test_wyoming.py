@@ -146,6 +146,20 @@ def test_every_voice_is_listed_with_its_language(fake_engine: FakeEngine) -> Non
     run_test(fake_engine, test)
 
 
+@pytest.mark.parametrize(("keys", "says_why"), [("key-of-ours", True), ("", False)])
+def test_a_voice_that_is_not_seen_is_refused_with_the_reason(
+    fake_engine: FakeEngine, keys: str, says_why: bool
+) -> None:
+    async def test(client: AsyncTcpClient) -> None:
+        await client.write_event(Synthesize("hi", voice=SynthesizeVoice(name="kira")).event())
+        error = await read_error(client)
+        assert error.code == "voice_not_found"
+        assert "'kira'" in error.text
+        assert ("access=shared" in error.text) == says_why
+
+    run_test(fake_engine, test, **({"api_keys": keys} if keys else {}))
+
+
 def test_describe_and_ping_work_before_the_model_is_ready(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
         fake_engine.ready = False

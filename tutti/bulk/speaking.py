@@ -46,6 +46,7 @@ class BulkOptions:
     max_text: int = 20_000  # characters of a row
     shard_rows: int = 512
     batch_rows: int = 64
+    caller: str | None = None  # id of the key whose private voices may speak, too
 
 
 class DeviceQueue:
@@ -156,7 +157,9 @@ class ShardSpeaker:
         async with self._texts:
             try:
                 text = row.text = parse_row(raw, options.params, options.other_columns, options.max_text)
-                row.prepared = await with_retries(lambda: self._engine.prepare(text.text, text.params), NOT_THE_ROW)
+                row.prepared = await with_retries(
+                    lambda: self._engine.prepare(text.text, text.params, caller=options.caller or ""), NOT_THE_ROW
+                )
                 row.n_missing = len(row.prepared.rows)
             except NOT_THE_ROW:
                 raise

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tutti.bulk.run import TableSize
     from tutti.bulk.shards import Shard
     from tutti.bulk.speaking import BulkOptions
+    from tutti.voices import Voices
 
 SOME_FAILED = 5  # exit code: all is done, but some rows are failed in the index
 CPU_ROWS = 4  # rows of a batch for each core; larger balances the cores better, and the bar moves less often
@@ -54,6 +55,9 @@ def bulk(
     devices: Annotated[
         int | None, typer.Option(min=1, help="With --ray: how many; default: every GPU, or one.")
     ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(envvar="TUTTI_API_KEY", help="A key of the server, to use its private voices.")
+    ] = None,
     means: options.Means,
 ) -> None:
     """Speak every row of a table: [bold]tutti bulk texts.jsonl out[/]
@@ -63,6 +67,7 @@ def bulk(
     """
     from filelock import FileLock, Timeout
 
+    from tutti.additions import key_id
     from tutti.audio.formats import find_format
     from tutti.bulk.run import BulkRun, check_table, open_folder, stored_batch_rows
     from tutti.bulk.speaking import BulkOptions
@@ -79,7 +84,9 @@ def bulk(
     find_format(format).rate(sample_rate)
     pauses = parse_pauses(settings.pauses)
     params = replace(params, pcm_volume=1.0, with_words=words, code_blocks=settings.code_blocks, pauses=pauses)
-    check_params(params, open_voices(settings).of_model(params.model))
+    caller = key_id(api_key) if api_key else None
+    voices = open_voices(settings).seen_by(caller or "")
+    check_params(params, voices.of_model(params.model))
     sha256 = digest(table)
     check_table(table, other_columns)
     try:
@@ -89,8 +96,8 @@ def bulk(
     try:
         with FileLock(out / ".lock", timeout=0), progress_bar() as show:
             rows = batch_rows or stored_batch_rows(out) or _batch_rows(settings, ray)
-            chosen = BulkOptions(params, format, sample_rate, words, other_columns, max_text, shard_rows, rows)
-            folder = open_folder(out, sha256, chosen, _audio(settings, ray))
+            chosen = BulkOptions(params, format, sample_rate, words, other_columns, max_text, shard_rows, rows, caller)
+            folder = open_folder(out, sha256, chosen, _audio(settings, voices, ray))
             run = BulkRun(table, folder, chosen)
             size = run.size(lambda size: show(f"reading {table.name}", 0, 0, f"{size.n_rows:,} rows"))
             _print_size(size)
@@ -176,12 +183,11 @@ def _batch_rows(settings: Settings, ray: str | None) -> int:
     return CUDA_ROWS if is_elsewhere or not _is_cpu(settings) else max(MIN_ROWS, CPU_ROWS * settings.threads)
 
 
-def _audio(settings: Settings, ray: str | None) -> dict[str, Any]:
+def _audio(settings: Settings, voices: "Voices", ray: str | None) -> dict[str, Any]:
     """What the audio depends on: the resolved model, or the settings where only a cluster can resolve them."""
-    from tutti.engine.checkpoints import audio_fingerprint, open_voices
+    from tutti.engine.checkpoints import audio_fingerprint
 
     chunks = {"min_chunk_tokens", "max_chunk_tokens"}
-    voices = open_voices(settings)
     own = {"own_voices": hashes} if (hashes := voices.hashes(voices)) else {}
     if ray in (None, "local"):
         return {**audio_fingerprint(settings), **settings.model_dump(include=chunks), **own}

@@ -203,12 +203,12 @@ class Engine:
         request = StreamRequest(text, params, Ticket(caller, "whole"))
         return join([speech async for speech in self.stream(request)])
 
-    async def prepare(self, text: str, params: SpeechParams) -> PreparedText:
+    async def prepare(self, text: str, params: SpeechParams, *, caller: str = "") -> PreparedText:
         """Check a request and turn its text into rows for the model, without queueing them.
 
         For a caller that knows all of its texts and forms the batches itself.
         """
-        checked = self._check(StreamRequest(text, params, Ticket(delivery="bulk")))
+        checked = self._check(StreamRequest(text, params, Ticket(caller, "bulk")))
         stream = await self._open_stream(checked, self.batchers[0])
         return await stream.prepare()
 

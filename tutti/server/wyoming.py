@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tutti import __version__
 from tutti.admission.ticket import Ticket
 from tutti.audio import find_format
-from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError, UnknownLanguage, install_hint
+from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError, UnknownLanguage, UnknownVoice, install_hint
 from tutti.server.aliases import resolve_name
 from tutti.server.body_limit import check_json
 from tutti.server.encoding import PieceEncoder, open_stream
@@ -51,6 +51,7 @@ except ModuleNotFoundError as exc:
 MAX_LINE = 1 << 16  # bytes of an event's first line
 EVENT_BYTES = 1 << 16  # of audio in one event; even, so that no sample is split
 MAX_WAITING = 16  # texts that may wait on one connection
+NO_PRIVATE_VOICES = " (voices private to a key cannot speak here, since Wyoming has no keys: add it with access=shared)"
 PCM = find_format("pcm")
 AUDIO_FORMAT = {"rate": SAMPLE_RATE, "width": 2, "channels": 1}
 log = logging.getLogger("tutti.wyoming")
@@ -248,6 +249,8 @@ class WyomingConnection:
     async def _fail(self, error: TuttiError) -> None:
         """Send an error and end the connection: many clients wait for the end of the audio, and ignore errors."""
         log.info("refused caller=%s code=%s", self._caller, error.code)
+        if isinstance(error, UnknownVoice) and self._service.settings.api_keys:
+            error = UnknownVoice(error.message + NO_PRIVATE_VOICES, param=error.param)
         with suppress(OSError, TimeoutError):
             await self._send(Error(text=error.message.encode("utf-8", "replace").decode(), code=error.code))
             # Read what the client still sends: closing with unread data resets the connection, and the error is lost.

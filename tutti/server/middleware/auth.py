@@ -6,6 +6,7 @@ from hmac import compare_digest
 
 from pydantic import SecretStr
 
+from tutti.additions import key_id
 from tutti.errors import InvalidInput
 from tutti.server.errors import InvalidKey
 
@@ -40,7 +41,7 @@ class ApiKeys:
         # Compare every hash, so that the time reveals nothing.
         if sum(compare_digest(digest, key_hash) for key_hash in self._hashes) == 0:
             raise InvalidKey("unknown API key")
-        return digest[:12]
+        return key_id(key)
 
 
 def _hash(key: str) -> str:
