@@ -71,6 +71,30 @@ def test_a_dropped_epub_becomes_an_audiobook_to_download(server: RunningServer, 
     visitor.wait(".empty:has-text('No audiobooks yet')")
 
 
+def test_a_book_gets_a_title_a_series_and_its_own_pronunciations(server: RunningServer, visitor: Visitor) -> None:
+    drop(visitor, b"# One\n\nKira ran.", "notes.md")
+    visitor.page.locator(".about summary").click()
+    for label, text in (("Title", "The Run"), ("Author", "Ada"), ("Series", "The Winters #2")):
+        visitor.page.get_by_label(label, exact=True).fill(text)
+    words = visitor.page.get_by_label("Pronunciations in this book")
+    words.fill("Kira")
+    visitor.expected_errors = ["400 (Bad Request)"]
+    visitor.press("Make audiobook")
+    visitor.wait(".books .error:has-text('Kira')")
+    words.fill("Kira = keera\n\nnginx=engine ex")
+    visitor.press("Make audiobook")
+    visitor.wait(".job[data-state=done][data-title='The Run']:has-text('Ada')")
+    assert server.engine.requests[-1]["lexicon"] == {"Kira": "keera", "nginx": "engine ex"}
+    with visitor.page.expect_download() as download:
+        visitor.press("Download .m4b")
+    with av.open(io.BytesIO(Path(download.value.path()).read_bytes())) as container:
+        assert (container.metadata["artist"], container.metadata["grouping"]) == ("Ada", "The Winters #2")
+    visitor.press("Delete The Run")
+    visitor.wait(".empty")
+    drop(visitor, b"# One\n\nIt fell.", "other.md")
+    assert visitor.page.get_by_label("Title", exact=True).input_value() == "", "of the book before"
+
+
 def test_a_book_is_listened_to_and_continued_where_it_was_left(server: RunningServer, visitor: Visitor) -> None:
     sentence = "<p>The old bridge stands still under the water tonight, and it runs deep.</p>"
     pages = {f"{n}.xhtml": page(f"<h1>Part {n}</h1>{sentence * 12}") for n in (1, 2, 3)}

@@ -8,7 +8,21 @@ import { formatLeft, formatSeconds } from "../time";
 import { download, type Job, jobs, pause, problem, remove, resume, watchJobs } from "./jobs";
 import { open, placeOf } from "./listen";
 import { BookPlayer } from "./player";
-import { AUDIO_FORMATS, addFile, file, format, sending, skipping, SUFFIXES, upload, withCaptions } from "./upload";
+import {
+  ABOUT,
+  type AboutName,
+  about,
+  addFile,
+  AUDIO_FORMATS,
+  bookWords,
+  file,
+  format,
+  sending,
+  skipping,
+  SUFFIXES,
+  upload,
+  withCaptions,
+} from "./upload";
 
 export function BooksView() {
   useEffect(watchJobs, []);
@@ -101,12 +115,45 @@ function Upload() {
             />{" "}
             without copyright page and notes
           </label>
+          <About />
           <button type="button" class="primary" disabled={sending.value} onClick={() => void upload()}>
             {sending.value ? "Sending…" : "Make audiobook"}
           </button>
         </div>
       ) : null}
     </section>
+  );
+}
+
+/** What the book does not say of itself, and how its words are said. */
+function About() {
+  return (
+    <details class="about">
+      <summary>Title, author, series, pronunciations</summary>
+      <div class="row options">
+        {(Object.keys(ABOUT) as AboutName[]).map((name) => (
+          <label key={name} class="field">
+            <span>{ABOUT[name]}</span>
+            <input
+              type="text"
+              placeholder={name === "series" ? "The Winters #2" : "as in the book"}
+              value={about.value[name]}
+              onInput={(event) => (about.value = { ...about.value, [name]: event.currentTarget.value })}
+            />
+          </label>
+        ))}
+      </div>
+      <label class="field">
+        <span>Pronunciations in this book, one a line</span>
+        <textarea
+          rows={3}
+          spellcheck={false}
+          placeholder={"Kira = keera\nnginx = engine ex"}
+          value={bookWords.value}
+          onInput={(event) => (bookWords.value = event.currentTarget.value)}
+        />
+      </label>
+    </details>
   );
 }
 

@@ -1,6 +1,7 @@
 // The text, with an estimate that follows the typing.
 import { useComputed } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import { SUFFIXES } from "../books/upload";
 import { estimate } from "../estimate";
 import { Icon } from "../icons";
 import { DEFAULT_REQUEST } from "../request";
@@ -58,7 +59,7 @@ export function Text() {
       />
       <Marks area={area} />
       <p class="hint">
-        A whole book? Drop a file (.epub .txt .md .pdf) on this page, or open <a href="#books">Audiobooks</a>.
+        A whole book? Drop a file ({SUFFIXES.join(" ")}) on this page, or open <a href="#books">Audiobooks</a>.
       </p>
       <div class="row spread">
         <p id="estimate" class="faint">
