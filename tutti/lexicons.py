@@ -14,12 +14,15 @@ from typing import NamedTuple
 from tutti.additions import Addition, locked, split_addition
 from tutti.errors import InvalidInput, NotYourLexicon, TooManyLexicons, UnknownLexicon, did_you_mean
 from tutti.files import save, write_error
+from tutti.text.ssml import is_ssml
 from tutti.text.user_lexicon import UserLexicon
 
 MAX_READ = 32  # lexicons in memory, up to some megabytes each; with more in turn the files are read again
 MAX_AT_ONCE = 10  # lexicons of one request
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}", re.ASCII)
 _SUFFIX = ".json"
+_SSML_ELEMENT = re.compile(r"<lexicon(\s[^<>]*+)(?:(?<=/)>|>\s*+</lexicon>)")
+_SSML_NAME = re.compile(r"""\suri=["']([\w-]{1,60})["']""", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,18 @@ class LexiconsOfCaller:
 
     def content(self, id: str, param: str) -> LexiconContent:
         return self.lexicons.content(self.lexicons.find(id, self.caller, param))
+
+
+def named_lexicons(text: str) -> tuple[str, list[str]]:
+    """Return SSML with blanks for each <lexicon uri="name"/>, and the names. One with an address stays: no effect."""
+    names: list[str] = []
+
+    def blank(element: re.Match[str]) -> str:
+        if name := _SSML_NAME.search(element[1]):
+            names.append(name[1])
+        return re.sub(r"\S", " ", element[0]) if name else element[0]
+
+    return (_SSML_ELEMENT.sub(blank, text), names) if is_ssml(text) else (text, names)
 
 
 def check_id(id: str) -> str:

@@ -256,6 +256,19 @@ def test_another_lexicon_is_another_cache_entry(server: RunningServer) -> None:
         assert client.stats().cached == 1
 
 
+def test_another_stored_lexicon_is_another_cache_entry(server: RunningServer) -> None:
+    server.post("/v1/lexicons/sea", {"deep": "/dip/"})
+    server.post("/v1/lexicons/lake", {"deep": "/dɛp/"})
+    with Client(server.url, prewarm=False) as client:
+        for names in ("sea", "lake", ["sea", "lake"], "sea"):
+            client.speak(SHORT, lexicon_id=names)
+        assert client.stats().cached == 1
+        asked = [request["lexicon"] for request in server.engine.requests[-2:]]  # the server caches by the words
+        assert asked == [{"deep": "/dip/"}, {"deep": "/dɛp/"}]
+        with pytest.raises(TuttiError, match="did you mean sea"):
+            client.speak(SHORT, lexicon_id="seas")
+
+
 def test_a_closed_client_raises(server: RunningServer) -> None:
     client = Client(server.url)
     with client:

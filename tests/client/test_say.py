@@ -142,6 +142,12 @@ def test_prosody_and_lexicon_flags_reach_the_engine(run: Run, server: RunningSer
     assert {**expected, "lexicon": {"deep": "/dip/"}}.items() <= server.engine.requests[-1].items()
 
 
+def test_a_lexicon_of_the_server_is_named(run: Run, server: RunningServer) -> None:
+    server.post("/v1/lexicons/sea", {"deep": "/dip/"})
+    assert run("say", "deep sea", "--url", server.url, "-o", "x.wav", "--lexicon-id", "sea")[0] == 0
+    assert server.engine.requests[-1]["lexicon"] == {"deep": "/dip/"}
+
+
 @pytest.mark.parametrize("content", ["[]", '{"deep": 1}', "deep"])
 def test_a_bad_lexicon_file_is_named(run: Run, server: RunningServer, content: str) -> None:
     Path("names.json").write_text(content)

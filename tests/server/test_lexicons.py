@@ -86,6 +86,38 @@ def test_every_route_that_speaks_takes_its_name(server: RunningServer) -> None:
     assert phonemes["phonemes"] == "dˈip"
 
 
+SSML = "<speak>{}deep water</speak>"
+WIRES: list[tuple[str, dict[str, Any], str]] = [
+    ("/tts/bytes", {"transcript": "deep water", "pronunciation_dict_id": "sea"}, "pronunciation_dict_id"),
+    ("/tts/sse", {"transcript": "deep water", "pronunciation_dict_id": "sea"}, "pronunciation_dict_id"),
+    ("/v1/speak?lexicon_id=sea", {"text": "deep water"}, "lexicon_id"),
+    ("/v2/speak?lexicon_id=sea", {"text": "deep water"}, "lexicon_id"),
+    ("/v1/text-to-speech/af_heart", {"text": SSML.format('<lexicon uri="sea"/>')}, "text"),
+    ("/v1/audio/speech", {"input": SSML.format("<lexicon xml:id='s' uri='sea'></lexicon>")}, "input"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "param"), WIRES)
+def test_apis_of_other_services_take_its_name(
+    server: RunningServer, path: str, body: dict[str, Any], param: str
+) -> None:
+    put(server, OURS, "sea")
+    assert spoken(server, OURS, path, body) == WORDS
+    assert_error(server.post(path, body, headers=of(THEIRS)), 404, "lexicon_not_found", param)
+
+
+def test_ssml_names_lexicons(server: RunningServer) -> None:
+    put(server, OURS, "sea")
+    body = {"input": SSML.format('<lexicon uri="sea"/>'), "lexicon": {"water": "uisce"}}
+    assert spoken(server, OURS, ROUTES[0][0], body) == WORDS | {"water": "uisce"}
+    xml = {"content-type": "application/ssml+xml", **of(OURS)}
+    azure = server.clients[0].post("/cognitiveservices/v1", content=body["input"], headers=xml)
+    assert (azure.status_code, server.engine.requests[-1]["lexicon"]) == (200, WORDS)
+    wrong = server.post(ROUTES[0][0], {"input": SSML.format('<lexicon uri="see"/>')}, headers=of(OURS))
+    assert_error(wrong, 404, "lexicon_not_found", "input")
+    assert spoken(server, OURS, ROUTES[0][0], {"input": SSML.format('<lexicon uri="https://a.b/sea.pls"/>')}) == {}
+
+
 def test_of_several_lexicons_the_first_wins(server: RunningServer) -> None:
     put(server, OURS, "sea")
     put(server, OURS, "lake", {"water": "lough", "boat": "bád"})

@@ -55,6 +55,7 @@ def say(
     energy: Annotated[float | None, typer.Option(help="Decibels of effort, -3 to 3.")] = None,
     emotion: Annotated[str | None, typer.Option(help="A preset: calm happy excited sad angry serious gentle.")] = None,
     lexicon: Annotated[Path | None, typer.Option(help="Pronunciations: a .json file of word: /IPA/.")] = None,
+    lexicon_id: Annotated[list[str] | None, typer.Option(help="A lexicon stored on the server; repeatable.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file instead of the sound card.")] = None,
     api_key: ApiKey = None,
 ) -> None:
@@ -68,6 +69,8 @@ def say(
     options = cast(SpeechOptions, {name: value for name, value in prosody.items() if value is not None})
     if lexicon:
         options["lexicon"] = _read_lexicon(lexicon)
+    if lexicon_id:
+        options["lexicon_id"] = lexicon_id
     card, reason = None, ""
     if out is None:
         try:

@@ -25,6 +25,7 @@ class SpeechOptions(TypedDict, total=False):
     emotion: str
     language: str
     lexicon: dict[str, str]
+    lexicon_id: str | list[str]
     code_blocks: str
     normalization_options: dict[str, bool]
     pauses: dict[str, float]

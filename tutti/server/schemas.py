@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tutti.audio import find_format
-from tutti.lexicons import MAX_AT_ONCE
+from tutti.lexicons import MAX_AT_ONCE, named_lexicons
 from tutti.model.prosody import EMOTIONS, clamp_speed, combine
 from tutti.server.aliases import Aliases, add_voices, find_checkpoint, resolve_voice, voice_of_model
 from tutti.server.errors import rename_param
@@ -157,8 +157,11 @@ class SpeechFields(Options):
     def build_request(self, text: str, format_name: str, aliases: Aliases) -> SpeechRequest:
         format = find_format(format_name)
         format.rate(self.sample_rate)
+        text, in_text = named_lexicons(text)
         volume = _or_default(self.volume_multiplier, 1.0)
         params, notices = self.speech_params(aliases)
+        if in_text:
+            params = replace(params, lexicon={**aliases.stored_entries(in_text, "input"), **params.lexicon})
         ignored = self.ignored_options()
         return SpeechRequest(text, params, format, self.sample_rate, volume, notices=notices, ignored=ignored)
 

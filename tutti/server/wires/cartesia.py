@@ -54,7 +54,7 @@ SPEEDS = {"slowest": 0.6, "slow": 0.8, "normal": 1.0, "fast": 1.2, "fastest": 1.
 GENDERS = {"female": "feminine", "male": "masculine", "neutral": "gender_neutral"}
 FIELD_NAMES = {
     **{"input": "transcript", "format": "output_format", "sample_rate": "output_format", "model": "model_id"},
-    **{"speed": "generation_config", "volume_multiplier": "generation_config"},
+    **{"speed": "generation_config", "volume_multiplier": "generation_config", "lexicon_id": "pronunciation_dict_id"},
 }
 
 
@@ -109,6 +109,7 @@ class GenerationBody(Options):
     output_format: OutputFormat | None = None
     generation_config: GenerationConfig | None = None
     speed: Annotated[float, Field(ge=0.25, le=4)] | Name | None = None
+    pronunciation_dict_id: Name | None = Field(None, description="a stored lexicon")
     add_timestamps: bool | None = None
     add_phoneme_timestamps: bool | None = None
     max_buffer_delay_ms: float | None = Field(None, ge=0, le=60_000)
@@ -126,6 +127,7 @@ class GenerationBody(Options):
             "voice": voice,
             "language": language_of(self.language, voice, aliases),
             "model": foreign_model(self.model_id, aliases),
+            "lexicon_id": self.pronunciation_dict_id,
             "sample_rate": self.format.sample_rate,
             "speed": config.speed or (SPEEDS.get(self.speed) if isinstance(self.speed, str) else self.speed),
             "volume_multiplier": config.volume,

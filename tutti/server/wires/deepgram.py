@@ -42,6 +42,7 @@ def query_request(query: Mapping[str, str], text: str, format: str, aliases: Ali
         "voice": aliases.default_voice if not model or foreign_model(model, aliases) else foreign_voice(model, aliases),
         "model": foreign_model(model, aliases),
         "sample_rate": _number(query, "sample_rate"),
+        "lexicon_id": query.get("lexicon_id"),
     }
     speed = speed_of(_number(query, "speed"), "speed")
     with rename_param(**FIELD_NAMES):

@@ -107,7 +107,8 @@ class TextToSpeechBody(LocatorsBody):
             )
             request = fields.build_request(self.text, name, aliases)
             model = None if self.model_id is None else find_model(self.model_id, aliases)
-        lexicon = located_entries(self.pronunciation_dictionary_locators, aliases)
+        located = located_entries(self.pronunciation_dictionary_locators, aliases)
+        lexicon = {**request.params.lexicon, **located}
         return replace(
             request, params=replace(request.params, model=model, lexicon=lexicon), ignored=self.ignored_options()
         )
