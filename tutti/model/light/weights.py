@@ -109,7 +109,7 @@ def save(weights: Weights, path: Path = PATH) -> None:
 def read(path: Path = PATH, prefix: str = "") -> Weights:
     """Read what has names with this prefix; raise WeightsCorrupt if the file is not one that `save` wrote."""
     try:
-        ranges = read_ranges(path)
+        ranges = {} if prefix else read_ranges(path)  # those who read a part build no graph of it
         with np.load(path, allow_pickle=False) as archive:
             names = [n for n in archive.files if n.startswith(prefix) and not n.endswith((SCALES, BALANCE))]
             return {

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tutti.model.onnx.adain_graph import EPSILON, SLOPE, doubled, norm, scale_and_shift
+from tutti.model.onnx.adain_graph import SLOPE, doubled, norm
 from tutti.model.onnx.graph import Dimensions, GraphBuilder
 from tutti.model.onnx.official import ACOUSTIC, BIAS, INPUT, RECURRENCE, Floats, official_weights
 from tutti.model.onnx.proto import Message
@@ -29,8 +29,10 @@ def token_graph(official: Message) -> bytes:
     x = READ
     for i in (0, 2, 4):
         y = _lstm(graph, weights, f"text_encoder.lstms.{i}", graph.add("Concat", x, appended, axis=2))
-        scale, shift = scale_and_shift(graph, weights, f"text_encoder.lstms.{i + 1}", style)
-        x = graph.add("Add", graph.add("Mul", _layer_norm(graph, y), scale), shift)
+        name = f"text_encoder.lstms.{i + 1}.fc"
+        scale, shift = graph.scale_and_shift(style, weights[f"{name}.weight"], weights[f"{name}.bias"])
+        normed = graph.layer_norm(y, np.ones(FEATURES, np.float32))
+        x = graph.add("Add", graph.add("Mul", normed, scale), shift)
     prosody = graph.add("Concat", x, appended, axis=2, output=PROSODY)
     _durations(graph, weights, prosody)
     _text(graph, weights)
@@ -80,7 +82,7 @@ def _text(graph: GraphBuilder, weights: Weights) -> None:
     for i in range(3):
         y = _convolved(graph, weights, f"text_encoder.cnn.{i}.0", x)
         gain, shift = (weights[f"text_encoder.cnn.{i}.1.{kind}"] for kind in ("gamma", "beta"))
-        x = graph.add("LeakyRelu", _layer_norm(graph, y, gain, shift), alpha=SLOPE)
+        x = graph.add("LeakyRelu", graph.layer_norm(y, gain, shift), alpha=SLOPE)
     _lstm(graph, weights, "text_encoder.lstm", x, output=TEXT)
 
 
@@ -115,8 +117,3 @@ def _lstm(
     )
     rows_first = graph.add("Transpose", y, perm=[2, 0, 1, 3])  # [1, n, 2, 256]
     return graph.add("Reshape", rows_first, graph.integers(1, -1, FEATURES), output=output)
-
-
-def _layer_norm(graph: GraphBuilder, x: str, gain: Floats | None = None, shift: Floats | None = None) -> str:
-    given = [np.ones(FEATURES, np.float32) if gain is None else gain, *([] if shift is None else [shift])]
-    return graph.add("LayerNormalization", x, *map(graph.constant, given), axis=-1, epsilon=EPSILON)

@@ -18,6 +18,7 @@ OPSET, IR_VERSION = 20, 9
 FORMAT = b"4"  # of our graphs: changes with what is built from the same weights
 SEVEN_BITS = 63  # the largest integer on each side of zero
 EIGHT_BITS = 255  # the largest integer without a sign
+EPSILON = 1e-5  # of all norms
 INT8_PRODUCTS = 4  # ONNX Runtime's accuracy level at which it quantises activations, too
 
 
@@ -93,6 +94,17 @@ class GraphBuilder:
     def interleave(self, even: str, odd: str, n_channels: int) -> str:  # [1, n, C] each -> [1, 2n, C]
         """The steps of both in turn."""
         return self.add("Reshape", self.add("Concat", even, odd, axis=2), self.integers(1, -1, n_channels))
+
+    def layer_norm(self, x: str, gain: Floats, *shift: Floats) -> str:
+        """Each step by itself."""
+        return self.add("LayerNormalization", x, *map(self.constant, (gain, *shift)), axis=-1, epsilon=EPSILON)
+
+    def scale_and_shift(self, style: str, weight: Floats, bias: Floats, divisors: Floats | float = 1.0) -> list[str]:
+        """What a style [1, 128] says to a norm, [1, C] each and divided: a scale is one more than its product."""
+        by = np.broadcast_to(np.float32(1) * divisors, bias.shape)
+        ones_and_zeros = np.repeat([1, 0], len(bias) // 2).astype(np.float32)
+        matrix, added = self.constant(weight / by[:, None]), self.constant((bias + ones_and_zeros) / by)
+        return self.split(self.add("Gemm", style, matrix, added, transB=1), 2)
 
     def product(self, x: str, weight: Int8Matrix, bias: str = "", output: str = "") -> str:
         """x [1, n, K] by a matrix [N, K] of int8. The result of a step depends on no other, so it is the same in any

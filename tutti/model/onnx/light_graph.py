@@ -17,7 +17,6 @@ SPECTRA: dict[str, Dimensions] = {name: [1, "m", BINS] for name in OUTPUTS}
 MAGNITUDES = frozenset(name for name in OUTPUTS if name.endswith("magnitude"))
 FEATURES, TIMBRE = 512, 128
 TAPS = 7
-EPSILON = 1e-5  # of the layer norms
 
 
 def light_graph(weights: Weights) -> bytes:
@@ -57,10 +56,10 @@ def block(graph: GraphBuilder, weights: Weights, name: str, h: str, needs: tuple
     pads = [n_taps // 2] * 2
     y = graph.add("Conv", graph.transpose(h), along, along_bias, group=width, kernel_shape=[n_taps], pads=pads)
     h, y = graph.steps(h, *needs), graph.steps(graph.transpose(y), *needs)
-    y = _layer_norm(graph, y, width)
-    style_bias = vector(weights, name + "style.bias") + np.repeat([1, 0], width).astype(np.float32)
-    style_weight = graph.constant(vector(weights, name + "style.weight"))
-    scale, shift = graph.split(graph.add("Gemm", STYLE, style_weight, graph.constant(style_bias), transB=1), 2)
+    scale, shift = graph.scale_and_shift(
+        STYLE, *(vector(weights, f"{name}style.{kind}") for kind in ("weight", "bias"))
+    )
+    y = graph.layer_norm(y, np.ones(width, np.float32))
     y = graph.add("Add", graph.add("Mul", y, scale), shift)
     y = graph.product(y, matrix(weights, name + "expand.weight"), graph.constant(vector(weights, name + "expand.bias")))
     y = graph.add("Gelu", y, approximate="tanh")  # within 5e-4 of the exact one, in half the time
@@ -74,7 +73,7 @@ def head(graph: GraphBuilder, weights: Weights, h: str) -> None:
     """The five spectra of each step; magnitudes are no longer logarithms."""
     weight = matrix(weights, "head.weight")
     balance = np.ones(weight.values.shape[1], np.float32) if weight.balance is None else weight.balance
-    normed = graph.add("LayerNormalization", h, graph.constant(balance), axis=-1, epsilon=EPSILON)
+    normed = graph.layer_norm(h, balance)
     spectra = graph.product(normed, weight, graph.constant(vector(weights, "head.bias")))
     limit = graph.constant(np.array(MAX_LOG_MAGNITUDE, np.float32))
     for name, part in zip(OUTPUTS, graph.split(spectra, len(OUTPUTS)), strict=True):
@@ -82,7 +81,3 @@ def head(graph: GraphBuilder, weights: Weights, h: str) -> None:
             graph.add("Exp", graph.add("Min", part, limit), output=name)
         else:
             graph.add("Identity", part, output=name)
-
-
-def _layer_norm(graph: GraphBuilder, x: str, width: int) -> str:
-    return graph.add("LayerNormalization", x, graph.constant(np.ones(width, np.float32)), axis=-1, epsilon=EPSILON)

@@ -7,7 +7,6 @@ from tutti.model.light.weights import Weights, matrix, vector
 from tutti.model.onnx.graph import GraphBuilder
 
 TOKENS, FEATURES = "tokens", "features"  # input [1, n], output [1, n, 512]
-EPSILON = 1e-5  # of the layer norms
 
 
 def text_graph(weights: Weights) -> bytes:
@@ -60,8 +59,7 @@ def _rotated(graph: GraphBuilder, x: str, turns: tuple[str, str]) -> str:
 
 
 def _layer_norm(graph: GraphBuilder, weights: Weights, name: str, x: str) -> str:
-    gain, shift = (graph.constant(vector(weights, f"{name}.{kind}")) for kind in ("weight", "bias"))
-    return graph.add("LayerNormalization", x, gain, shift, axis=-1, epsilon=EPSILON)
+    return graph.layer_norm(x, *(vector(weights, f"{name}.{kind}") for kind in ("weight", "bias")))
 
 
 def _product(graph: GraphBuilder, weights: Weights, name: str, x: str, output: str = "") -> str:
