@@ -17,10 +17,11 @@ from tutti.text.g2p import espeak
 from tutti.text.g2p.align import align
 from tutti.text.vocab import IDS, PUNCTUATION
 
-CODES = ["es", "fr", "hi", "it", "pt-br", "de", "sv", "pl", "ru"]
+CODES = ["es", "fr", "hi", "it", "pt-br", "de", "sv", "pl", "ru", "vi"]
 LETTERS = {"es": "aeiounñlrstdcáéí", "fr": "aeiouéèçlrstdqu'-", "it": "aeioulrstdcgàè'", "pt-br": "aeiouãçlrstdõ-"}
 LETTERS["de"] = "aeiounrstdlchgmbfwkzäöüß-"
 LETTERS |= {"sv": "aeiounrstdlkgmåäöfpvj", "pl": "aeiounrstdlkgmąęółśżźćńwzcy", "ru": "аеиоунрстдлкгмяюёжшщъьыэ"}
+LETTERS["vi"] = "aeiouăâđêôơưạảấầẩẫậắằếềểệịỏốồổộớờợụủứừựỳỹchgnrst"
 LETTERS["hi"] = "कखगचजतदनपबमयरलवशसहािीुेोंअआइउए"
 
 
@@ -134,6 +135,7 @@ def test_four_threads_get_the_same_result() -> None:
         "sv": "huset och hunden",
         "pl": "dom i pies",
         "ru": "дом и собака",
+        "vi": "ngôi nhà và con chó",
         "pt-br": "o menino comeu pão",
     }
     by_itself = {code: phonemes_of(text, code) for code, text in texts.items()}
@@ -174,3 +176,10 @@ def test_alignment_covers_every_word_in_order(by_itself: list[str], data: st.Dat
 def test_alignment_of_merged_and_of_split_words() -> None:
     assert align(["kel", "ke", "moa"], ["kelke", "moa"]) == [(0, 2), (2, 3)]
     assert align(["ila", "tre"], ["i", "la", "tre"])[-1] == (1, 2)
+
+
+def test_vietnamese_has_its_tones_and_the_onsets_of_its_spelling() -> None:
+    """As vig2p 0.1.2 writes them, with which the known checkpoint was trained."""
+    assert phonemes_of("ma mà má mả mã mạ", "vi") == "mˈaː mˌaː↘ mˈaː↗ mˈaː↓ mˈaːʔ↗ mˈaːʔ↓"
+    assert phonemes_of("teo theo, sinh xinh, giải dải, rượu", "vi") == "tˈɛw θˈɛw, ʂˈiɲ sˈiɲ, ʝˈaː↓j zˈaː↓j, ɹˈyəʔ↓w"
+    assert phonemes_of("tường trước", "vi") == "tˈyə↘ŋ ʈʂˈyə↗c"

@@ -9,7 +9,7 @@ from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import normalize
 from tutti.text.normalize.cardinals import LIMIT, cardinal
 
-CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja", "de", "sv", "pl", "ru"]
+CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja", "de", "sv", "pl", "ru", "vi"]
 FIGURES = "0123456789" * 3 + "٣५½²   .,,:/-–+%€$£¥₹°hkmCg年月日時円º"
 
 
@@ -71,6 +71,8 @@ def test_sources_are_in_order_and_inside_the_text(code: str, text: str) -> None:
             "2,5 км, 3 мая 2007 г. в 14:05",
             "две целых пять десятых километра, третьего мая две тысячи седьмого года в четырнадцать ноль пять",
         ),
+        ("vi", "21, 15, 105, 1.005", "hai mươi mốt, mười lăm, một trăm linh năm, một nghìn không trăm linh năm"),
+        ("vi", "ngày 3/4/2024, 17h30", "ngày ba tháng tư năm hai nghìn không trăm hai mươi bốn, mười bảy giờ ba mươi"),
         ("pt-br", "2 kg a 10%", "dois quilos a dez por cento"),
         ("hi", "₹1,50,000 और १२३।", "एक लाख पचास हज़ार रुपये और एक सौ तेईस."),
         ("hi", "3.5%", "तीन दशमलव पाँच प्रतिशत"),

@@ -34,6 +34,7 @@ _WORDS = {
     "sv": ("Kodblock", "Kodblock i {name}", "rad", "rader"),
     "pl": ("Blok kodu", "Blok kodu w {name}", "wiersz", "wierszy"),
     "ru": ("Блок кода", "Блок кода на {name}", "строка", "строк"),
+    "vi": ("Khối mã", "Khối mã {name}", "dòng", "dòng"),
     "hi": ("कोड ब्लॉक", "{name} कोड ब्लॉक", "पंक्ति", "पंक्तियाँ"),
 }
 _WORDS_WITHOUT_COUNT = {"ja": ("コードブロック。", "{name}のコードブロック。"), "zh": ("代码块。", "{name}代码块。")}

@@ -78,7 +78,7 @@ KNOWN: Mapping[str, KnownCheckpoint] = {
         Repository("zaakirio/kokoro-ru", weights="kokoro-ru-v2-base.pth"), "ru", "OpenRAIL", "Russian: sveta, masha"
     ),
     "vietnamese": KnownCheckpoint(
-        Repository("contextboxai/Kokoro-Vietnamese"), "vi", "Apache-2.0", "14 Vietnamese voices; tones as symbols"
+        Repository("contextboxai/Kokoro-Vietnamese", weights="kokoro_vi.pth"), "vi", "Apache-2.0", "14 voices"
     ),
 }
 

@@ -18,13 +18,18 @@ from tutti.text.vocab import IDS, NEAREST, split_known
 
 VOICES = {"es": "roa/es", "fr": "roa/fr", "hi": "inc/hi", "it": "roa/it", "pt-br": "roa/pt-BR"}
 _OF_KOKORO = frozenset(VOICES.values())
-VOICES |= {"de": "gmw/de", "sv": "gmq/sv", "pl": "zlw/pl", "ru": "zle/ru"}
+VOICES |= {"de": "gmw/de", "sv": "gmq/sv", "pl": "zlw/pl", "ru": "zle/ru", "vi": "aav/vi"}
 
 # Kokoro writes a diphthong or an affricate as one symbol; espeak joins its letters with ^.
 _TIED_SOUNDS = {"a^ɪ": "I", "a^ʊ": "W", "e^ɪ": "A", "ɔ^ɪ": "Y", "o^ʊ": "O", "ə^ʊ": "Q"}
 _TIED_SOUNDS |= {"d^z": "ʣ", "d^ʒ": "ʤ", "t^s": "ʦ", "t^ʃ": "ʧ", "s^s": "S"}
 # Diacritics that Kokoro was not trained on, and espeak's separators.
 _NOT_IN_KOKORO = re.compile("[\u032a\u0329\u032f\u030a\u0325\u0361\u035c\u0320\u031f\u0306\u033a\u0339\u031c^|_~'-]")
+# As the front end of the known Vietnamese checkpoint: tones of espeak, and onsets that the North says alike.
+_VIETNAMESE = {"e-": "æ", "1": "→", "7": "→", "2": "↘", "3": "↗", "ɜ": "↗", "4": "↓", "5": "ʔ↗", "6": "ʔ↓", "ɗ": "d"}
+_VIETNAMESE |= {"ʐ": "ʒ"}
+_ONSETS = {"th": ("t", "θ"), "tr": ("ʧ", "ʈʂ"), "s": ("s", "ʂ"), "r": ("z", "ɹ")}
+_ONSETS |= {f"g{letter}": ("z", "ʝ") for letter in "iìíỉĩị"}
 _SPELLING = str.maketrans({"g": "ɡ", "ɬ": "l", "ɦ": "h"})
 _NEAREST = str.maketrans(NEAREST)  # for the languages of Kokoro, which has no others
 _MAX_WORD = 64  # characters; longer words are split
@@ -34,7 +39,10 @@ _MAX_PHRASE = 300  # characters that are given to espeak together; more makes th
 _SAFE_MARKS = " '@&+=%$€£#°"
 _UNSAFE = re.compile(rf"[^A-Za-z0-9À-ÖØ-öø-ɏ\u0300-\u036f{_SAFE_MARKS}-]")
 _UNSAFE_HINDI = re.compile(rf"[^A-Za-z0-9\u0900-\u0963\u0966-\u096f{_SAFE_MARKS}]")
-_UNSAFE_RUSSIAN = re.compile(rf"[^A-Za-z0-9\u0301\u0410-\u044f\u0401\u0451{_SAFE_MARKS}-]")
+_UNSAFE_OF = {
+    VOICES["ru"]: re.compile(rf"[^A-Za-z0-9\u0301\u0410-\u044f\u0401\u0451{_SAFE_MARKS}-]"),
+    VOICES["vi"]: re.compile(rf"[^A-Za-z0-9À-ÖØ-öø-ɏ\u1ea0-\u1ef9{_SAFE_MARKS}-]"),
+}
 _SCRIPT_CHANGE_RU = re.compile(r"(?<=[A-Za-z])(?=[\u0400-\u045f])|(?<=[\u0400-\u045f])(?=[A-Za-z])")
 _SCRIPT_CHANGE = re.compile(r"(?<=[!-~€£°])(?=[\u0900-\u096f])|(?<=[\u0900-\u096f])(?=[!-~€£°])")
 _NASAL_BEFORE_LIP = re.compile("ं(?=[पफबभम])")  # मुंबई: espeak drops the syllable behind a nasal vowel
@@ -83,9 +91,9 @@ _LOAD_LOCK = threading.Lock()
 def sanitize(text: str, voice: str) -> str:
     """Replace by spaces what espeak cannot take."""
     if voice == VOICES["ru"]:
-        return _SCRIPT_CHANGE_RU.sub(" ", _UNSAFE_RUSSIAN.sub(" ", text))
+        text = _SCRIPT_CHANGE_RU.sub(" ", text)
     if voice != VOICES["hi"]:
-        return _UNSAFE.sub(" ", text)
+        return _UNSAFE_OF.get(voice, _UNSAFE).sub(" ", text)
     text = _NASAL_BEFORE_LIP.sub("म्", text)
     text = _ACCENTED.sub(lambda letter: unicodedata.normalize("NFD", letter[0])[0], text)
     return _SCRIPT_CHANGE.sub(" ", _UNSAFE_HINDI.sub(" ", text))
@@ -175,7 +183,7 @@ def _pronounce_phrase(tokens: list[AlignedText], voice: str) -> tuple[list[Phone
             return [], tuple(unknown_symbols)
     words: list[PhonemeWord] = []
     for group, (first, last) in zip(groups, align(alone, groups), strict=True):
-        phonemes, unknown = split_known(group, IDS)
+        phonemes, unknown = split_known(_as_written(tokens[first].text, group, voice), IDS)
         unknown_symbols += unknown
         source = tokens[first].source()[0], tokens[last - 1].source()[1]
         words += split_phonemes(phonemes, source)
@@ -192,8 +200,19 @@ def _symbols(ipa: str, voice: str) -> str:
     """Convert espeak's IPA to Kokoro's symbols; in languages of other checkpoints also to those beyond."""
     for tied, symbol in _TIED_SOUNDS.items():
         ipa = ipa.replace(tied, symbol)
+    if voice == VOICES["vi"]:
+        for tone, symbol in _VIETNAMESE.items():
+            ipa = ipa.replace(tone, symbol)
     symbols = _NOT_IN_KOKORO.sub("", ipa).translate(_SPELLING).strip()
     return symbols.translate(_NEAREST) if voice in _OF_KOKORO else symbols
+
+
+def _as_written(word: str, phonemes: str, voice: str) -> str:
+    """Return the phonemes of a word with what its spelling says and espeak leaves out."""
+    if voice == VOICES["vi"]:
+        sounds = next((sounds for onset, sounds in _ONSETS.items() if word.lower().startswith(onset)), ("", ""))
+        return phonemes.replace(*sounds, 1)
+    return phonemes
 
 
 def _voice(code: str) -> str:

@@ -73,6 +73,7 @@ _RU_SCALES = (
     (10**6, words("миллион миллиона миллионов")),
     (1000, words("тысяча тысячи тысяч")),
 )
+_VI = words("không một hai ba bốn năm sáu bảy tám chín")
 _HI = words(
     "शून्य एक दो तीन चार पाँच छह सात आठ नौ दस ग्यारह बारह तेरह चौदह पंद्रह सोलह सत्रह अठारह उन्नीस "
     "बीस इक्कीस बाईस तेईस चौबीस पच्चीस छब्बीस सत्ताईस अट्ठाईस उनतीस तीस इकतीस बत्तीस तैंतीस चौंतीस पैंतीस छत्तीस सैंतीस अड़तीस उनतालीस "
@@ -254,8 +255,28 @@ def _russian(n: int) -> str:
     return f"{words} {form(names, str(count), 'ru')}".strip() + _rest(n % unit, _russian)
 
 
+def _vietnamese(n: int) -> str:
+    """Return a number with linh before lone ones, and không trăm where a group of three has no hundreds."""
+    if n < 20:
+        return _VI[n] if n < 10 else "mười" + (f" {_vietnamese_ones(n % 10)}" if n > 10 else "")
+    if n < 100:
+        ones = "mốt" if n % 10 == 1 else _vietnamese_ones(n % 10)
+        return f"{_VI[n // 10]} mươi" + (f" {ones}" if n % 10 else "")
+    if n < 1000:
+        rest = n % 100
+        return f"{_VI[n // 100]} trăm" + (f" linh {_VI[rest]}" if 0 < rest < 10 else _rest(rest, _vietnamese))
+    unit, name = next(scale for scale in ((10**9, "tỷ"), (10**6, "triệu"), (1000, "nghìn")) if n >= scale[0])
+    rest = n % unit
+    hundreds = "" if rest == 0 or rest >= 100 else " không trăm" + (" linh" if rest < 10 else "")
+    return f"{_vietnamese(n // unit)} {name}{hundreds}" + _rest(rest, _vietnamese)
+
+
+def _vietnamese_ones(n: int) -> str:
+    return "lăm" if n == 5 else _VI[n]
+
+
 _CARDINALS = {"es": _spanish, "fr": _french, "it": _italian, "pt-br": _portuguese, "hi": _hindi, "de": _german}
-_CARDINALS |= {"sv": _swedish, "pl": _polish, "ru": _russian}
+_CARDINALS |= {"sv": _swedish, "pl": _polish, "ru": _russian, "vi": _vietnamese}
 _FEMININE = {
     "sv": ((r"ett$", "en"),),
     "pl": ((r"^jeden$", "jedna"), (r"\bdwa$", "dwie")),

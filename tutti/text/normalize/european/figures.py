@@ -355,7 +355,7 @@ def _fraction_words(top: str, bottom: str, locale: Locale, *, feminine: bool, al
 @cache
 def _remaining(code: str) -> re.Pattern[str]:
     locale = find_locale(code)
-    symbols = "".join(locale.symbols) + "".join(sign for sign in locale.money if len(sign) == 1)
+    symbols = "".join(locale.symbols) + "".join(sign for sign in locale.money if len(sign) == 1 and not sign.isalpha())
     return re.compile(rf"[{re.escape(symbols)}%+±\d¹²³⁰-⁹₀-₉¼½¾⅓⅔]")
 
 
