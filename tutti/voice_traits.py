@@ -8,7 +8,7 @@ TRAITS = {
     "af_bella": "high pitch, calm, unhurried",
     "af_jessica": "very high pitch, natural, fast pace, clear",
     "af_kore": "deep pitch, lively, slow pace, warm",
-    "af_nicole": "low pitch, level, slow pace",
+    "af_nicole": "whispered, low pitch, level, slow pace",  # the first word is by ear
     "af_nova": "low pitch, natural, dark",
     "af_river": "medium pitch, calm, fast pace, bright",
     "af_sarah": "medium pitch, lively, unhurried, clear",

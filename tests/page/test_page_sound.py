@@ -78,6 +78,19 @@ def test_pausing_and_jumping_lose_no_sample(visitor: Visitor) -> None:
     assert int(visitor.player_data("played")) - n_all == n_all - round(start_s * 24_000)
 
 
+def test_the_player_is_moved_from_every_view(visitor: Visitor) -> None:
+    visitor.speak(LONG)
+    n_all = int(visitor.player_data("played"))
+    visitor.page.evaluate("location.hash = '#books'")
+    with visitor.new_playback():
+        visitor.page.get_by_label("Position in the player").fill("0.5")
+    with visitor.new_playback():
+        visitor.press("Play")
+    visitor.wait_for_end()
+    assert int(visitor.player_data("played")) - n_all == n_all - 12_000
+    assert visitor.text(".player .title") == "Heart"
+
+
 def test_waiting_for_sound_is_shown_before_the_first_and_in_every_gap(server: RunningServer, visitor: Visitor) -> None:
     server.engine.hold_from = 0
     visitor.enter_text(LONG)

@@ -3,8 +3,9 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Icon } from "./icons";
 import { player } from "./player";
+import { Seek } from "./seek";
 import { loading } from "./server";
-import { stop } from "./state";
+import { displayName, stop } from "./state";
 import { formatSeconds } from "./time";
 import { wordAt } from "./words";
 
@@ -42,7 +43,7 @@ export function PlayerBar() {
       <button type="button" class="icon" aria-label="Stop" onClick={stop}>
         <Icon name="stop" />
       </button>
-      <span class="title">{clip.title}</span>
+      <span class="title">{displayName(clip.title)}</span>
       {waiting ? (
         <Waiting />
       ) : (
@@ -50,6 +51,7 @@ export function PlayerBar() {
           {word.value}
         </i>
       )}
+      <Seek clip={clip} label="Position in the player, in seconds" />
       <span class="time">
         {formatSeconds(player.at_s.value)} <span class="faint">of {formatSeconds(clip.duration_s.value)}</span>
       </span>

@@ -3,8 +3,8 @@ import { useComputed, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { Canvas } from "../canvas";
 import { type Clip, PEAK_SAMPLES, RATE } from "../clip";
-import { estimate } from "../estimate";
 import { player } from "../player";
+import { at_s, Seek, span_s } from "../seek";
 import { shownClip } from "../state";
 import { colour } from "../theme";
 import { blankMarks, wordAt } from "../words";
@@ -24,40 +24,10 @@ export function Waveform() {
       </h2>
       <div class="staff">
         <Canvas height={HEIGHT} draw={draw} label="Waveform, with a line where each chunk ends" />
-        <Seek clip={clip} />
+        <Seek clip={clip} label="Playback position, in seconds" />
       </div>
       <SpokenText key={clip.id} clip={clip} />
     </section>
-  );
-}
-
-/** Seconds that the width of the waveform stands for. */
-function span_s(clip: Clip): number {
-  return Math.max(clip.duration_s.value, clip.pending.value ? 1.1 * estimate(clip.request).speech_s : 0, 0.5);
-}
-
-function at_s(clip: Clip): number {
-  return player.clip.value === clip ? player.at_s.value : 0;
-}
-
-function Seek({ clip }: { clip: Clip }) {
-  const seek = (event: { currentTarget: HTMLInputElement }) => {
-    const s = event.currentTarget.valueAsNumber;
-    if (player.clip.value === clip) player.seek(Math.min(s, clip.duration_s.value));
-    else player.open(clip, s);
-  };
-  return (
-    <input
-      class="seek"
-      type="range"
-      aria-label="Playback position, in seconds"
-      min={0}
-      max={span_s(clip).toFixed(2)}
-      step={0.01}
-      value={at_s(clip).toFixed(2)}
-      aria-valuetext={`${at_s(clip).toFixed(1)} seconds`}
-      onInput={seek}
-    />
   );
 }
 
