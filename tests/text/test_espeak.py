@@ -17,11 +17,12 @@ from tutti.text.g2p import espeak
 from tutti.text.g2p.align import align
 from tutti.text.vocab import IDS, PUNCTUATION
 
-CODES = ["es", "fr", "hi", "it", "pt-br", "de", "sv", "pl", "ru", "vi"]
+CODES = ["es", "fr", "hi", "it", "pt-br", "de", "sv", "pl", "ru", "vi", "ar"]
 LETTERS = {"es": "aeiounñlrstdcáéí", "fr": "aeiouéèçlrstdqu'-", "it": "aeioulrstdcgàè'", "pt-br": "aeiouãçlrstdõ-"}
 LETTERS["de"] = "aeiounrstdlchgmbfwkzäöüß-"
 LETTERS |= {"sv": "aeiounrstdlkgmåäöfpvj", "pl": "aeiounrstdlkgmąęółśżźćńwzcy", "ru": "аеиоунрстдлкгмяюёжшщъьыэ"}
 LETTERS["vi"] = "aeiouăâđêôơưạảấầẩẫậắằếềểệịỏốồổộớờợụủứừựỳỹchgnrst"
+LETTERS["ar"] = "ابتثجحخدذرزسشصضطظعغفقكلمنهويةىأإءآؤئ\u064e\u0650\u064f\u0651"
 LETTERS["hi"] = "कखगचजतदनपबमयरलवशसहािीुेोंअआइउए"
 
 
@@ -135,6 +136,7 @@ def test_four_threads_get_the_same_result() -> None:
         "sv": "huset och hunden",
         "pl": "dom i pies",
         "ru": "дом и собака",
+        "ar": "البيت والكلب",
         "vi": "ngôi nhà và con chó",
         "pt-br": "o menino comeu pão",
     }
@@ -183,3 +185,7 @@ def test_vietnamese_has_its_tones_and_the_onsets_of_its_spelling() -> None:
     assert phonemes_of("ma mà má mả mã mạ", "vi") == "mˈaː mˌaː↘ mˈaː↗ mˈaː↓ mˈaːʔ↗ mˈaːʔ↓"
     assert phonemes_of("teo theo, sinh xinh, giải dải, rượu", "vi") == "tˈɛw θˈɛw, ʂˈiɲ sˈiɲ, ʝˈaː↓j zˈaː↓j, ɹˈyəʔ↓w"
     assert phonemes_of("tường trước", "vi") == "tˈyə↘ŋ ʈʂˈyə↗c"
+
+
+def test_arabic_numbers_are_read_with_their_vowels() -> None:
+    assert phonemes_of("خمسة وعشرون", "ar") == phonemes_of("خَمسَة وَعِشرون", "ar") != phonemes_of("خمسه", "ar")

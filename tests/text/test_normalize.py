@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tutti.text.aligned_text import AlignedText
-from tutti.text.normalize import normalize
+from tutti.text.normalize import NO_VOWELS, guesses, normalize
 from tutti.text.normalize.cardinals import LIMIT, cardinal
 
-CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja", "de", "sv", "pl", "ru", "vi"]
+CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja", "de", "sv", "pl", "ru", "vi", "ar"]
 FIGURES = "0123456789" * 3 + "٣५½²   .,,:/-–+%€$£¥₹°hkmCg年月日時円º"
 
 
@@ -73,6 +73,10 @@ def test_sources_are_in_order_and_inside_the_text(code: str, text: str) -> None:
         ),
         ("vi", "21, 15, 105, 1.005", "hai mươi mốt, mười lăm, một trăm linh năm, một nghìn không trăm linh năm"),
         ("vi", "ngày 3/4/2024, 17h30", "ngày ba tháng tư năm hai nghìn không trăm hai mươi bốn, mười bảy giờ ba mươi"),
+        ("ar", "٣ كتب و3 سيارات، 12 سنة", "ثلاثة كتب و ثلاث سيارات، اثنتا عشرة سنة"),
+        ("ar", "1 كم، 2 كم، 5 كم، 20 كم", "كيلومتر واحد، كيلومتران، خمسة كيلومترات، عشرون كيلومترا"),
+        ("ar", "في 15/3/1990", "في الخامس عشر من مارس عام ألف وتسع مئة وتسعين"),
+        ("ar", "الساعة 9:15، ١٬٠٠٠٫٥", "الساعة التاسعة وخمس عشرة دقيقة، ألف فاصلة خمسة"),
         ("pt-br", "2 kg a 10%", "dois quilos a dez por cento"),
         ("hi", "₹1,50,000 और १२३।", "एक लाख पचास हज़ार रुपये और एक सौ तेईस."),
         ("hi", "3.5%", "तीन दशमलव पाँच प्रतिशत"),
@@ -174,3 +178,8 @@ def test_plain_words_and_placeholders_are_unchanged() -> None:
 @pytest.mark.timeout(10)
 def test_long_rows_of_figures_take_little_time(code: str, piece: str) -> None:
     assert not any(symbol.isdecimal() for symbol in words(piece * (5000 // len(piece)), code))
+
+
+def test_arabic_without_vowel_signs_is_said_to_be_guessed() -> None:
+    assert guesses("السلام عليكم", "ar") == (NO_VOWELS,)
+    assert guesses("السَّلَامُ عَلَيْكُمْ", "ar") == guesses("2024", "ar") == ("",)

@@ -34,6 +34,7 @@ _WORDS = {
     "sv": ("Kodblock", "Kodblock i {name}", "rad", "rader"),
     "pl": ("Blok kodu", "Blok kodu w {name}", "wiersz", "wierszy"),
     "ru": ("Блок кода", "Блок кода на {name}", "строка", "строк"),
+    "ar": ("كتلة برمجية", "كتلة برمجية بلغة {name}", "سطر", "سطرا"),
     "vi": ("Khối mã", "Khối mã {name}", "dòng", "dòng"),
     "hi": ("कोड ब्लॉक", "{name} कोड ब्लॉक", "पंक्ति", "पंक्तियाँ"),
 }

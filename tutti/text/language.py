@@ -35,6 +35,7 @@ OF_OTHERS = (
     Language("sv", "sv", "Swedish", "", ("sv-se", "sv-fi", "swedish")),
     Language("pl", "pl", "Polish", "", ("pl-pl", "polish")),
     Language("ru", "ru", "Russian", "", ("ru-ru", "russian")),
+    Language("ar", "ar", "Arabic", "", ("ar-sa", "ar-eg", "ar-ae", "arabic")),
     Language("vi", "vi", "Vietnamese", "", ("vi-vn", "vietnamese")),
     Language("zh-1.1", "zh-1.1", "Mandarin Chinese in the symbols of Kokoro 1.1", ""),
 )

@@ -3,7 +3,7 @@
 FORMULA = {
     "en-us": "formula", "en-gb": "formula", "es": "fórmula", "fr": "formule", "it": "formula", "pt-br": "fórmula",
     "hi": "सूत्र", "ja": "数式", "zh": "公式", "zh-1.1": "公式", "de": "Formel",
-    "sv": "formel", "pl": "wzór", "ru": "формула", "vi": "công thức",
+    "sv": "formel", "pl": "wzór", "ru": "формула", "vi": "công thức", "ar": "صيغة",
 }  # fmt: skip
 
 _GREEK = str.split(

@@ -80,6 +80,9 @@ KNOWN: Mapping[str, KnownCheckpoint] = {
     "vietnamese": KnownCheckpoint(
         Repository("contextboxai/Kokoro-Vietnamese", weights="kokoro_vi.pth"), "vi", "Apache-2.0", "14 voices"
     ),
+    "arabic": KnownCheckpoint(
+        Repository("oddadmix/Nabra-82M-v0.1"), "ar", "Apache-2.0", "one voice; expects vowel signs"
+    ),
 }
 
 

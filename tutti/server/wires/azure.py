@@ -25,7 +25,7 @@ KNOWN = (DEFAULT_FORMAT, "raw-24khz-16bit-mono-pcm", "audio-24khz-160kbitrate-mo
 _LOCALES = {
     **{"a": "en-US", "b": "en-GB", "e": "es-ES", "f": "fr-FR", "h": "hi-IN"},
     **{"i": "it-IT", "j": "ja-JP", "p": "pt-BR", "z": "zh-CN", "de": "de-DE"},
-    **{"sv": "sv-SE", "pl": "pl-PL", "ru": "ru-RU", "vi": "vi-VN", "zh-1.1": "zh-CN"},
+    **{"sv": "sv-SE", "pl": "pl-PL", "ru": "ru-RU", "vi": "vi-VN", "ar": "ar-SA", "zh-1.1": "zh-CN"},
 }
 
 

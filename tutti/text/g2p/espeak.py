@@ -18,7 +18,7 @@ from tutti.text.vocab import IDS, NEAREST, split_known
 
 VOICES = {"es": "roa/es", "fr": "roa/fr", "hi": "inc/hi", "it": "roa/it", "pt-br": "roa/pt-BR"}
 _OF_KOKORO = frozenset(VOICES.values())
-VOICES |= {"de": "gmw/de", "sv": "gmq/sv", "pl": "zlw/pl", "ru": "zle/ru", "vi": "aav/vi"}
+VOICES |= {"de": "gmw/de", "sv": "gmq/sv", "pl": "zlw/pl", "ru": "zle/ru", "vi": "aav/vi", "ar": "sem/ar"}
 
 # Kokoro writes a diphthong or an affricate as one symbol; espeak joins its letters with ^.
 _TIED_SOUNDS = {"a^ɪ": "I", "a^ʊ": "W", "e^ɪ": "A", "ɔ^ɪ": "Y", "o^ʊ": "O", "ə^ʊ": "Q"}
@@ -30,6 +30,21 @@ _VIETNAMESE = {"e-": "æ", "1": "→", "7": "→", "2": "↘", "3": "↗", "ɜ":
 _VIETNAMESE |= {"ʐ": "ʒ"}
 _ONSETS = {"th": ("t", "θ"), "tr": ("ʧ", "ʈʂ"), "s": ("s", "ʂ"), "r": ("z", "ɹ")}
 _ONSETS |= {f"g{letter}": ("z", "ʝ") for letter in "iìíỉĩị"}
+# Arabic is written without short vowels, and espeak-ng guesses few of them; of numbers they are certain.
+_VOWELS = re.compile("[\u064b-\u0652\u0670]")
+_VOWELLED = {"ستة": "سِتتَة"} | {
+    _VOWELS.sub("", word): word
+    for word in str.split(
+        "واحِد واحِدَة اِثنان اِثنَين اِثنَتان اِثنَتَين اِثنا اِثنَي اِثنَتا اِثنَتَي ثَلاثَة ثَلاث أَربَعَة "
+        "أَربَع خَمسَة خَمس سِتّ سَبعَة سَبع ثَمانِيَة ثَماني تِسعَة تِسع عَشَرَة عَشَر أَحَد إِحدى عِشرون عِشرين "
+        "ثَلاثون ثَلاثين أَربَعون أَربَعين خَمسون خَمسين سِتّون سِتّين سَبعون سَبعين ثَمانون ثَمانين تِسعون "
+        "تِسعين مِئَة مِئَتان مِئَتَين أَلف أَلفًا أَلفان أَلفَين آلاف مِليون مِليونًا مِليونان مِليونَين مَلايين "
+        "مِليار مِليارًا مِليارات الأَول الثالِث الرابِع الخامِس السادِس السابِع الثامِن التاسِع العاشِر العِشرون "
+        "الثَلاثون الواحِدَة الثانِيَة الثالِثَة الرابِعَة الخامِسَة السادِسَة السابِعَة الثامِنَة التاسِعَة "
+        "العاشِرَة الحادِيَة فاصِلَة نُقطَة زائِد ناقِص يُساوي نِصف رُبع دَقيقَة دَقائِق دَرَجَة دَرَجات "
+        "بِالمِئَة"
+    )
+}
 _SPELLING = str.maketrans({"g": "ɡ", "ɬ": "l", "ɦ": "h"})
 _NEAREST = str.maketrans(NEAREST)  # for the languages of Kokoro, which has no others
 _MAX_WORD = 64  # characters; longer words are split
@@ -41,9 +56,11 @@ _UNSAFE = re.compile(rf"[^A-Za-z0-9À-ÖØ-öø-ɏ\u0300-\u036f{_SAFE_MARKS}-]")
 _UNSAFE_HINDI = re.compile(rf"[^A-Za-z0-9\u0900-\u0963\u0966-\u096f{_SAFE_MARKS}]")
 _UNSAFE_OF = {
     VOICES["ru"]: re.compile(rf"[^A-Za-z0-9\u0301\u0410-\u044f\u0401\u0451{_SAFE_MARKS}-]"),
+    VOICES["ar"]: re.compile(rf"[^A-Za-z0-9\u0621-\u063a\u0641-\u0652\u0670{_SAFE_MARKS}]"),
     VOICES["vi"]: re.compile(rf"[^A-Za-z0-9À-ÖØ-öø-ɏ\u1ea0-\u1ef9{_SAFE_MARKS}-]"),
 }
 _SCRIPT_CHANGE_RU = re.compile(r"(?<=[A-Za-z])(?=[\u0400-\u045f])|(?<=[\u0400-\u045f])(?=[A-Za-z])")
+_SCRIPT_CHANGE_AR = re.compile(r"(?<=[!-~])(?=[\u0621-\u0670])|(?<=[\u0621-\u0670])(?=[!-~])")
 _SCRIPT_CHANGE = re.compile(r"(?<=[!-~€£°])(?=[\u0900-\u096f])|(?<=[\u0900-\u096f])(?=[!-~€£°])")
 _NASAL_BEFORE_LIP = re.compile("ं(?=[पफबभम])")  # मुंबई: espeak drops the syllable behind a nasal vowel
 _ACCENTED = re.compile(r"[À-ɏ]")
@@ -92,6 +109,8 @@ def sanitize(text: str, voice: str) -> str:
     """Replace by spaces what espeak cannot take."""
     if voice == VOICES["ru"]:
         text = _SCRIPT_CHANGE_RU.sub(" ", text)
+    if voice == VOICES["ar"]:
+        text = _SCRIPT_CHANGE_AR.sub(" ", text)
     if voice != VOICES["hi"]:
         return _UNSAFE_OF.get(voice, _UNSAFE).sub(" ", text)
     text = _NASAL_BEFORE_LIP.sub("म्", text)
@@ -168,11 +187,13 @@ def _pronounce_phrase(tokens: list[AlignedText], voice: str) -> tuple[list[Phone
     """Return the words of a phrase with their sources, and the characters that espeak does not pronounce."""
     unknown_symbols = [symbol for token in tokens for symbol in token.text if _is_removed(symbol, voice)]
     tokens = [token for token in tokens if sanitize(token.text, voice).strip()]
-    (ipa,) = engine().ipa([" ".join(token.text for token in tokens)], voice)
+    (ipa,) = engine().ipa([" ".join(_readable(token.text, voice) for token in tokens)], voice)
     groups = _symbols(ipa, voice).split()
     alone: list[str] = [""] * len(tokens)
     if len(groups) != len(tokens):
-        alone = [_symbols(ipa, voice) for ipa in engine().ipa([token.text for token in tokens], voice)]
+        alone = [
+            _symbols(ipa, voice) for ipa in engine().ipa([_readable(token.text, voice) for token in tokens], voice)
+        ]
         silent = [token for token, phonemes in zip(tokens, alone, strict=True) if not phonemes]
         unknown_symbols += [symbol for token in silent for symbol in token.text if not _is_removed(symbol, voice)]
         tokens = [token for token, phonemes in zip(tokens, alone, strict=True) if phonemes]
@@ -205,6 +226,15 @@ def _symbols(ipa: str, voice: str) -> str:
             ipa = ipa.replace(tone, symbol)
     symbols = _NOT_IN_KOKORO.sub("", ipa).translate(_SPELLING).strip()
     return symbols.translate(_NEAREST) if voice in _OF_KOKORO else symbols
+
+
+def _readable(word: str, voice: str) -> str:
+    """Return a word as espeak reads it best: Arabic numbers with their vowels."""
+    if voice != VOICES["ar"]:
+        return word
+    plain = word.replace("\u064b", "")
+    joined = _VOWELLED.get(plain[1:]) if plain.startswith("و") else None  # and
+    return _VOWELLED.get(plain) or (f"وَ{joined}" if joined else word)
 
 
 def _as_written(word: str, phonemes: str, voice: str) -> str:

@@ -21,6 +21,7 @@ KOKORO_PUNCTUATION = (
     | dict.fromkeys("–―‒─〜～", "—")
     | dict.fromkeys("*|^<>`´\\_/•", " ")  # not spoken
     | {"！": "!", "？": "?", "：": ":", "；": ";", "⋯": "…", "・": " ", "·": " ", "＂": '"', "¿": ""}
+    | {"،": ",", "؛": ";", "؟": "?", "۔": "."}
     | {"¡": ""}
 )
 _PUNCTUATION = re.escape("".join(KOKORO_PUNCTUATION))

@@ -73,6 +73,14 @@ _RU_SCALES = (
     (10**6, words("миллион миллиона миллионов")),
     (1000, words("тысяча тысячи тысяч")),
 )
+_AR = words("صفر واحد اثنان ثلاثة أربعة خمسة ستة سبعة ثمانية تسعة عشرة")
+_AR_TENS = words("عشرون ثلاثون أربعون خمسون ستون سبعون ثمانون تسعون")
+_AR_HUNDREDS = ("مئة", "مئتان", *(f"{count} مئة" for count in words("ثلاث أربع خمس ست سبع ثماني تسع")))
+_AR_SCALES = (
+    (10**9, words("مليار مليارات مليارًا مليار ملياران")),
+    (10**6, words("مليون ملايين مليونًا مليون مليونان")),
+    (1000, words("ألف آلاف ألفًا ألف ألفان")),
+)
 _VI = words("không một hai ba bốn năm sáu bảy tám chín")
 _HI = words(
     "शून्य एक दो तीन चार पाँच छह सात आठ नौ दस ग्यारह बारह तेरह चौदह पंद्रह सोलह सत्रह अठारह उन्नीस "
@@ -275,9 +283,32 @@ def _vietnamese_ones(n: int) -> str:
     return "lăm" if n == 5 else _VI[n]
 
 
+def _arabic(n: int) -> str:
+    """Return a number as it stands before a masculine noun."""
+    if n < 20:
+        tens = {11: "أحد عشر", 12: "اثنا عشر"}
+        return _AR[n] if n < 11 else tens.get(n, f"{_AR[n % 10]} عشر")
+    if n < 100:
+        return (f"{_AR[n % 10]} و" if n % 10 else "") + _AR_TENS[n // 10 - 2]
+    if n < 1000:
+        return _AR_HUNDREDS[n // 100 - 1] + _rest(n % 100, _arabic, " و")
+    unit, names = next(scale for scale in _AR_SCALES if n >= scale[0])
+    count, name = n // unit, form(names, str(n // unit), "ar")
+    return (name if count < 3 else f"{_arabic(count)} {name}") + _rest(n % unit, _arabic, " و")
+
+
 _CARDINALS = {"es": _spanish, "fr": _french, "it": _italian, "pt-br": _portuguese, "hi": _hindi, "de": _german}
-_CARDINALS |= {"sv": _swedish, "pl": _polish, "ru": _russian, "vi": _vietnamese}
+_CARDINALS |= {"sv": _swedish, "pl": _polish, "ru": _russian, "vi": _vietnamese, "ar": _arabic}
 _FEMININE = {
+    "ar": (
+        (r"\b(و?)ثمانية(?= عشر$|$| و\w+ون$)", r"\1ثماني"),
+        (r"\b(و?)(ثلاث|أربع|خمس|ست|سبع|تسع|عشر)ة(?= عشر$|$| و\w+ون$)", r"\1\2"),
+        (r"\b(ثلاث|أربع|خمس|ست|سبع|ثماني|تسع) عشر$", r"\1 عشرة"),
+        (r"\b(و?)(واحد)(?=$| و\w+ون$)", r"\1\2ة"),
+        (r"\b(و?)اثنان(?=$| و\w+ون$)", r"\1اثنتان"),
+        (r"\b(و?)أحد عشر$", r"\1إحدى عشرة"),
+        (r"\b(و?)اثنا عشر$", r"\1اثنتا عشرة"),
+    ),
     "sv": ((r"ett$", "en"),),
     "pl": ((r"^jeden$", "jedna"), (r"\bdwa$", "dwie")),
     "ru": ((r"\bодин$", "одна"), (r"\bдва$", "две")),

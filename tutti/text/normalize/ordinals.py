@@ -1,8 +1,10 @@
 """Ordinals in words with an ending, in languages whose ordinals have one for each gender and case."""
 
+import re
 from collections.abc import Callable
 
 from tutti.text.normalize.cardinals import cardinal
+from tutti.text.normalize.plurals import form
 
 
 def ordinal_with(n: int, ending: str, code: str) -> str:
@@ -102,6 +104,41 @@ def _russian(n: int, ending: str) -> str:
     return before + stem + ("ой" if ending == "ый" and stem in _RU_STRESSED else ending)
 
 
+_AR = str.split("الأول الثاني الثالث الرابع الخامس السادس السابع الثامن التاسع العاشر")
+_AR_MINUTES = str.split("دقيقة دقائق دقيقة دقيقة دقيقتان")
+
+
+def oblique(words: str) -> str:
+    """Return an Arabic number in the case behind prepositions."""
+    return re.sub(r"(?<=\w\w)(?:ون|ان)\b", lambda end: "ين", re.sub(r"\b(و?)(اثن|اثنت)ا (?=عشر)", r"\1\2ي ", words))
+
+
+def _arabic(n: int, ending: str) -> str:
+    """Return a day ("ال", with a month behind it "من"), an hour ("ة"), minutes with their noun, or a year ("ين")."""
+    if ending == "ين":
+        return oblique(cardinal(n, "ar"))
+    if ending == "دقيقة":
+        name = form(_AR_MINUTES, str(n), "ar")
+        return name if n < 3 else oblique(f"{cardinal(n, 'ar', feminine=True)} {name}")
+    if ending == "ة":
+        return oblique(_arabic_ordinal(n or 12, "ة"))
+    return _arabic_ordinal(n, "") + (" من" if ending == "من" else "")
+
+
+def _arabic_ordinal(n: int, feminine: str) -> str:
+    if n > 99 or n < 1:
+        return cardinal(n, "ar")
+    tens, ones = divmod(n, 10)
+    if n == 1 and feminine:
+        return "الواحدة"
+    if n < 11:
+        return _AR[n - 1] + feminine
+    first = ("الحادي" if ones == 1 else _AR[ones - 1]) + feminine if ones else ""
+    if tens == 1:
+        return f"{first} عشر{feminine}"
+    return (f"{first} و" if first else "") + "ال" + cardinal(10 * tens, "ar")
+
+
 _ORDINALS: dict[str, Callable[[int, str], str]] = {
-    "de": _german, "sv": _swedish, "pl": _polish, "ru": _russian,
+    "de": _german, "sv": _swedish, "pl": _polish, "ru": _russian, "ar": _arabic,
 }  # fmt: skip

@@ -127,5 +127,8 @@ def _time(match: re.Match[str], locale: Locale) -> str:
         hour_words = re.sub(rf"{locale.one[0]}$", locale.one[1], hour_words)
     layout = locale.time if int(minute) else locale.full_hour
     zero = locale.short_minute if minute[0] == "0" else ""
-    words = layout.format(hour=hour_words, minute=zero + cardinal(int(minute), locale.code))
+    words = zero + cardinal(int(minute), locale.code)
+    if locale.minute_ending:
+        words = ordinal(int(minute), locale.minute_ending, locale)
+    words = layout.format(hour=hour_words, minute=words)
     return words.replace("une heures", "une heure").replace("uma horas", "uma hora")

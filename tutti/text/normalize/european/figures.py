@@ -9,7 +9,7 @@ from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize.cardinals import LIMIT, cardinal, digits
 from tutti.text.normalize.locales import find_locale
 from tutti.text.normalize.locales.locale import Locale
-from tutti.text.normalize.ordinals import ordinal_with
+from tutti.text.normalize.ordinals import oblique, ordinal_with
 from tutti.text.normalize.plurals import form, many
 
 # An atomic group: a number matches completely or not at all, so that a long one takes linear time.
@@ -128,6 +128,11 @@ def _figure(code: str) -> re.Pattern[str]:
 
 
 @cache
+def _oblique_rule(code: str) -> re.Pattern[str]:
+    return re.compile(rf"{find_locale(code).oblique_after}\s$")
+
+
+@cache
 def _glued(code: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\d.,])(?P<n>\d{{1,6}})-?(?P<end>{find_locale(code).glued})")
 
@@ -141,6 +146,8 @@ def _expand_figure(match: re.Match[str], locale: Locale) -> str:
     before = match.string[max(0, match.start() - 1) : match.start()]
     after = match.string[match.end() : match.end() + 1]
     words = _figure_words(match, locale)
+    if locale.oblique_after and _oblique_rule(locale.code).search(match.string[: match.start()][-_CONTEXT:]):
+        words = oblique(words)
     return (" " if before.isalnum() else "") + words + (" " if after.isalnum() and not words.endswith(" ") else "")
 
 
@@ -211,10 +218,11 @@ def is_feminine(noun: str, locale: Locale) -> bool:
 
 def _number(text: str, locale: Locale, *, feminine: bool = False, counts: bool = False) -> str:
     """Return a figure with separators in words; `counts` if a noun follows ("un gato", not "uno gato")."""
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?", text) and locale.code != "hi":
+    english = locale.code in ("hi", "ar")  # their commas part thousands
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?", text) and not english:
         text = text.replace(".", "")
     elif re.fullmatch(r"\d{1,3}(?:,\d{3}){2,}(?:\.\d+)?|\d{1,3},\d{3}\.\d+|\d{1,3},000", text) or (
-        locale.code == "hi" and re.fullmatch(r"\d{1,3}(?:,\d{2,3})+(?:\.\d+)?", text)
+        english and re.fullmatch(r"\d{1,3}(?:,\d{2,3})+(?:\.\d+)?", text)
     ):
         text = text.replace(",", "")
     parts = re.split(r"[.,]", text)
@@ -223,7 +231,7 @@ def _number(text: str, locale: Locale, *, feminine: bool = False, counts: bool =
     if len(parts) == 2:
         if locale.decimal_parts and len(parts[1]) < len(locale.decimal_parts):
             return _decimal_parts(parts[0], parts[1], locale)
-        point = locale.dot if "." in text and locale.code != "hi" else locale.point
+        point = locale.dot if "." in text and not english else locale.point
         return f"{_whole(parts[0], locale)} {point} {_decimals(parts[1], locale)}"
     words = _whole(text, locale, feminine=feminine and counts)
     if counts and locale.one[0] and not feminine:  # "ein Hund"
@@ -267,7 +275,8 @@ def _money(text: str, sign: str, match: re.Match[str], locale: Locale) -> str:
     if re.fullmatch(r"\d{1,3}(?:,\d{3})+", whole):  # $1,500: nobody writes thousandths of money
         whole = whole.replace(",", "")
     words = _number(whole, locale, feminine=feminine, counts=True)
-    words = _of_money(words, form(names, whole, locale.code), locale)
+    name = form(names, whole, locale.code)
+    words = _of_money(words, name, locale) if locale.of_money else _count(words, name, whole, locale)
     if not cents or cents[2] == "00":
         return words
     n_cents = str(int(cents[2]))
@@ -298,7 +307,14 @@ def _measure(text: str, match: re.Match[str], locale: Locale) -> str:
         if locale.code == "hi":
             words = f"{(locale.cubed if power in '³3' else locale.squared)[0]} {locale.units[unit][0]}"
     number = _number(text, locale, feminine=unit in locale.feminine_units, counts=unit not in "%‰")
-    return f"{number} {words}{_per(match['per_unit'], locale)}"
+    return f"{_count(number, words, text, locale)}{_per(match['per_unit'], locale)}"
+
+
+def _count(number: str, name: str, figure: str, locale: Locale) -> str:
+    """Return a number and its noun; Arabic says "metre one" and a dual."""
+    if locale.code == "ar" and figure in ("1", "2"):
+        return name if figure == "2" else f"{name} {number}"
+    return f"{number} {name}"
 
 
 def _per(unit: str | None, locale: Locale) -> str:

@@ -6,7 +6,7 @@ from importlib import import_module
 from tutti.text.normalize.locales.locale import Locale
 
 _MODULES = {"es": "spanish", "fr": "french", "it": "italian", "pt-br": "portuguese", "hi": "hindi", "de": "german"}
-_MODULES |= {"sv": "swedish", "pl": "polish", "ru": "russian", "vi": "vietnamese"}
+_MODULES |= {"sv": "swedish", "pl": "polish", "ru": "russian", "vi": "vietnamese", "ar": "arabic"}
 
 
 @cache

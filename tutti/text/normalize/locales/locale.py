@@ -75,6 +75,8 @@ class Locale:
     day_ending: str = ""  # of such a day; else by the words around it
     year_ending: str = ""  # of years in dates that are ordinals
     hour_endings: Sequence[tuple[str, str]] = ()  # of hours that are ordinals: as ordinal_endings
+    minute_ending: str = ""  # of minutes that stand with their noun
+    oblique_after: str = ""  # words that ask for the other case of a number behind them: a regular expression
     short_minute: str = ""  # before the minutes 1 to 9
     count_forms: Sequence[tuple[str, str, str]] = ()  # a noun, the end of a number before it, and what that becomes
     decimal_parts: Sequence[Name] = ()  # of wholes, tenths, hundredths, thousandths
