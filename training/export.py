@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tutti.errors import WeightsCorrupt, WeightsUnavailable
 from tutti.model.light import weights
-from tutti.model.light.signal import Spectra
+from tutti.model.light.signal import HEAD
 from tutti.model.light.weights import Int8Matrix, Weights
 
 if TYPE_CHECKING:
@@ -109,11 +109,9 @@ def _tensors(state: Mapping[str, NDArray[np.float32]]) -> "dict[str, Tensor]":
 
 def louder(state: dict[str, NDArray[np.float32]], gain_db: float) -> dict[str, NDArray[np.float32]]:
     """The same network with all its magnitudes raised: they are logarithms, so a part of the head's bias is."""
-    parts = np.split(state["head.bias"], len(Spectra._fields))
+    parts = np.split(state["head.bias"], len(HEAD))
     nepers = np.float32(gain_db * np.log(10) / 20)
-    raised = [
-        part + nepers if name.endswith("magnitude") else part for name, part in zip(Spectra._fields, parts, strict=True)
-    ]
+    raised = [part + nepers if name.endswith("magnitude") else part for name, part in zip(HEAD, parts, strict=True)]
     return {**state, "head.bias": np.concatenate(raised)}
 
 

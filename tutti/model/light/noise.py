@@ -27,12 +27,12 @@ def row_seed(durations: NDArray[np.int64], style: NDArray[np.float32]) -> int:
 def normal(seed: Any, index: Any) -> Any:
     """Values of mean 0 and variance 1, float32, for the samples `index` of rows whose seeds broadcast to it.
 
-    Both are int64, either arrays of NumPy or tensors of PyTorch.
+    Both are arrays of NumPy, uint32 or int64, or tensors of PyTorch, int64.
     """
     mixed = _hash((index + seed * 0x9E37_79B1) & MASK)
     first, second = _hash(mixed ^ seed), _hash(mixed ^ SECOND_STREAM)
-    total = (first & HALF) + (first >> 16) + (second & HALF) + (second >> 16) - MEAN
-    return (total.astype(np.float32) if isinstance(total, np.ndarray) else total.float()) * (1 / DEVIATION)
+    total = (first & HALF) + (first >> 16) + (second & HALF) + (second >> 16)
+    return ((total.astype(np.float32) if isinstance(total, np.ndarray) else total.float()) - MEAN) * (1 / DEVIATION)
 
 
 def _hash(x: Any) -> Any:

@@ -14,7 +14,7 @@ from tutti.model.light.weights import Weights
 from tutti.model.onnx import proto, split
 from tutti.model.onnx.decoder_graph import OUTPUT, decoder_graph
 from tutti.model.onnx.graph_files import packaged_graph
-from tutti.model.onnx.light_graph import DECODED, OUTPUTS, PITCH, RANGES, STYLE, TAPS, TIMBRE, light_graph
+from tutti.model.onnx.light_graph import DECODED, PITCH, RANGES, SPECTRA, STYLE, TAPS, TIMBRE, light_graph
 from tutti.model.onnx.session import open_session, run
 from tutti.model.onnx.windows import SHORT_FRAMES, WindowedVocoder, needed, relative
 from tutti.speech import Frames, Span
@@ -77,5 +77,5 @@ def predict(network: ort.InferenceSession, read: LightInput, row: Frames, low: i
         STYLE: read.timbre[None],
         RANGES: np.array(relative(ranges)),
     }
-    outputs = run(network, list(OUTPUTS), inputs, keep_workspace=row.n_frames <= SHORT_FRAMES)
+    outputs = run(network, list(SPECTRA), inputs, keep_workspace=row.n_frames <= SHORT_FRAMES)
     return Spectra(*(output[0, low - start : high - start] for output in outputs))

@@ -1,10 +1,11 @@
 """The light network as an ONNX graph for processors: matrices in int8, everything else in fp32."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
-from tutti.model.light.signal import BINS, MAX_LOG_MAGNITUDE
+from tutti.model.light.signal import BINS, HEAD, MAX_LOG_MAGNITUDE
 from tutti.model.light.weights import BLOCK, Int8Matrix, Weights, matrix, vector
 from tutti.model.onnx.graph import Dimensions, GraphBuilder
 
@@ -12,9 +13,10 @@ DECODED, PITCH, STYLE = "decoded", "pitch", "style"  # inputs: [1, n, 512], [1, 
 # An input: of the result of each convolution, the first step that later ones need, and the one after the last. At its
 # ends a window has steps that are only context of others, fewer after each convolution.
 RANGES = "ranges"
-OUTPUTS = ("harmonic_magnitude", "harmonic_phase", "noise_magnitude", "free_magnitude", "free_phase")  # [1, n, BINS]
-SPECTRA: dict[str, Dimensions] = {name: [1, "m", BINS] for name in OUTPUTS}
-MAGNITUDES = frozenset(name for name in OUTPUTS if name.endswith("magnitude"))
+# What the outputs hold, [1, n, parts, BINS].
+MAGNITUDES = ("harmonic_magnitude", "free_magnitude", "noise_magnitude")
+PHASES = ("harmonic_phase", "free_phase")
+SPECTRA = {"magnitudes": (1, "m", len(MAGNITUDES), BINS), "phases": (1, "m", len(PHASES), BINS)}
 FEATURES, TIMBRE = 512, 128
 TAPS = 7
 
@@ -71,13 +73,14 @@ def block(graph: GraphBuilder, weights: Weights, name: str, h: str, needs: tuple
 
 def head(graph: GraphBuilder, weights: Weights, h: str) -> None:
     """The five spectra of each step; magnitudes are no longer logarithms."""
+    order = np.arange(len(HEAD) * BINS).reshape(-1, BINS)[[HEAD.index(name) for name in (*MAGNITUDES, *PHASES)]].ravel()
     weight = matrix(weights, "head.weight")
     balance = np.ones(weight.values.shape[1], np.float32) if weight.balance is None else weight.balance
     normed = graph.layer_norm(h, balance)
-    spectra = graph.product(normed, weight, graph.constant(vector(weights, "head.bias")))
-    limit = graph.constant(np.array(MAX_LOG_MAGNITUDE, np.float32))
-    for name, part in zip(OUTPUTS, graph.split(spectra, len(OUTPUTS)), strict=True):
-        if name in MAGNITUDES:
-            graph.add("Exp", graph.add("Min", part, limit), output=name)
-        else:
-            graph.add("Identity", part, output=name)
+    ordered = replace(weight, values=weight.values[order], scales=weight.scales[order])
+    spectra = graph.product(normed, ordered, graph.constant(vector(weights, "head.bias")[order]))
+    ends = graph.integers(0), graph.integers(len(MAGNITUDES) * BINS), graph.integers(len(order))
+    logarithms, phases = (graph.add("Slice", spectra, *each, graph.integers(2)) for each in pairwise(ends))
+    limited = graph.add("Min", logarithms, graph.constant(np.array(MAX_LOG_MAGNITUDE, np.float32)))
+    for part, (name, shape) in zip((graph.add("Exp", limited), phases), SPECTRA.items(), strict=True):
+        graph.add("Reshape", part, graph.integers(1, -1, *shape[2:]), output=name)

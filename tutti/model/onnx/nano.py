@@ -11,7 +11,7 @@ from tutti.model.light.row import TimbreSteering, row_statistics
 from tutti.model.light.signal import Spectra
 from tutti.model.onnx import split
 from tutti.model.onnx.graph_files import packaged_graph
-from tutti.model.onnx.light_graph import OUTPUTS, RANGES, STYLE, TIMBRE
+from tutti.model.onnx.light_graph import RANGES, SPECTRA, STYLE, TIMBRE
 from tutti.model.onnx.nano_graph import CURVES, FRAME_TAPS, STEPS_PER_FRAME, TAPS, TEXT, n_blocks, nano_graph
 from tutti.model.onnx.session import open_session, run
 from tutti.model.onnx.windows import SHORT_FRAMES, Floats, Range, WindowedVocoder, needed, relative
@@ -73,7 +73,7 @@ def predict(
         STYLE: read.timbre[None],
         RANGES: np.array([*relative(frames), *relative([given, steps[0]]), *relative(steps)]),
     }
-    outputs = run(network, list(OUTPUTS), inputs, keep_workspace=row.n_frames <= SHORT_FRAMES)
+    outputs = run(network, list(SPECTRA), inputs, keep_workspace=row.n_frames <= SHORT_FRAMES)
     return Spectra(*(output[0, low - start : high - start] for output in outputs))
 
 

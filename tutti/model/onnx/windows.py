@@ -62,9 +62,7 @@ def generate(predict: Callable[[int, int], Spectra], row: Frames, start: int, en
     """The samples of the frames `start` to `end`: the same in any piece."""
     n_steps, first, last = 2 * row.n_frames, 2 * start, 2 * end
     low, high = max(0, first - REACH), min(n_steps, last + REACH)  # spectra that reach into the piece
-    predicted = predict(low, high)
-    pulses, noise = _sources(row, low - REACH, high + REACH)
-    samples = signal.synthesise(signal.combine(predicted, signal.analyse(pulses), signal.analyse(noise)))
+    samples = signal.speak(predict(low, high), _sources(row, low - REACH, high + REACH))
     return samples[(first - low) * HOP : (last - low) * HOP]
 
 
@@ -85,13 +83,14 @@ def relative(ranges: Sequence[Range]) -> list[int]:
     return [one - before[0] for before, now in pairwise(ranges) for one in now]
 
 
-def _sources(row: Frames, low: int, high: int) -> tuple[Samples, Samples]:
+def _sources(row: Frames, low: int, high: int) -> Floats:  # [2, 300 (high - low)]
     """Pulses and noise of these steps; zero outside the row."""
     n_steps = len(row.f0)
     begin, stop = max(0, low), min(n_steps, high)
     next_f0 = np.append(row.f0[begin + 1 : stop + 1], np.zeros(max(0, stop + 1 - n_steps), np.float32))
-    pulses = signal.pulses(row.f0[begin:stop], signal.pitch_phase(row.f0)[begin:stop], next_f0)
-    seed = np.array([row_seed(row.durations, row.style)])  # an array wraps around silently, unlike a scalar
-    noise = normal(seed, np.arange(begin * HOP, stop * HOP))
-    outside = ((begin - low) * HOP, (high - stop) * HOP)
-    return np.pad(pulses, outside), np.pad(noise, outside)
+    seed = np.array([row_seed(row.durations, row.style)], np.uint32)  # an array wraps around silently, unlike a scalar
+    sources = np.zeros((2, (high - low) * HOP), np.float32)
+    inside = slice((begin - low) * HOP, (stop - low) * HOP)
+    sources[0, inside] = signal.pulses(row.f0[begin:stop], signal.pitch_phase(row.f0)[begin:stop], next_f0)
+    sources[1, inside] = normal(seed, np.arange(begin * HOP, stop * HOP, dtype=np.uint32))
+    return sources
