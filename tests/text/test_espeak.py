@@ -189,3 +189,19 @@ def test_vietnamese_has_its_tones_and_the_onsets_of_its_spelling() -> None:
 
 def test_arabic_numbers_are_read_with_their_vowels() -> None:
     assert phonemes_of("خمسة وعشرون", "ar") == phonemes_of("خَمسَة وَعِشرون", "ar") != phonemes_of("خمسه", "ar")
+
+
+@pytest.mark.parametrize(
+    ("word", "phonemes"),
+    [
+        ("за́мок", "zˈɑmʌk"),
+        ("замо́к", "zamˈok"),
+        ("мука́", "mukˈɑ"),
+        ("молоко́", "mʌɭʌkˈo"),  # which espeak-ng knows without the mark
+        ("Уже́", "uʒˈe"),
+        ("бе́рег", "bʲˈerʲik"),
+        ("соль́", "sˈoɭ"),  # not on a vowel
+    ],
+)
+def test_a_marked_stress_wins_in_russian(word: str, phonemes: str) -> None:
+    assert phonemes_of(word, "ru") == phonemes

@@ -30,6 +30,11 @@ _VIETNAMESE = {"e-": "æ", "1": "→", "7": "→", "2": "↘", "3": "↗", "ɜ":
 _VIETNAMESE |= {"ʐ": "ʒ"}
 _ONSETS = {"th": ("t", "θ"), "tr": ("ʧ", "ʈʂ"), "s": ("s", "ʂ"), "r": ("z", "ɹ")}
 _ONSETS |= {f"g{letter}": ("z", "ʝ") for letter in "iìíỉĩị"}
+# A stressed vowel in Russian: to espeak-ng the mark only hides the word from its list.
+_STRESS = "\u0301"
+_RUSSIAN_VOWEL = re.compile(f"[аеёиоуыэюя]{_STRESS}?")
+_VOWEL = re.compile("ˈ?[aɑʌɐəoɵeɛiɪuyɨæ]")
+_STRESSED, _UNSTRESSED = dict(zip("аоеяэ", "ɑoeɑɛ", strict=True)), dict(zip("аоеяэ", "ʌʌiii", strict=True))
 # Arabic is written without short vowels, and espeak-ng guesses few of them; of numbers they are certain.
 _VOWELS = re.compile("[\u064b-\u0652\u0670]")
 _VOWELLED = {"ستة": "سِتتَة"} | {
@@ -231,7 +236,7 @@ def _symbols(ipa: str, voice: str) -> str:
 def _readable(word: str, voice: str) -> str:
     """Return a word as espeak reads it best: Arabic numbers with their vowels."""
     if voice != VOICES["ar"]:
-        return word
+        return word.replace(_STRESS, "") if voice == VOICES["ru"] else word
     plain = word.replace("\u064b", "")
     joined = _VOWELLED.get(plain[1:]) if plain.startswith("و") else None  # and
     return _VOWELLED.get(plain) or (f"وَ{joined}" if joined else word)
@@ -242,6 +247,23 @@ def _as_written(word: str, phonemes: str, voice: str) -> str:
     if voice == VOICES["vi"]:
         sounds = next((sounds for onset, sounds in _ONSETS.items() if word.lower().startswith(onset)), ("", ""))
         return phonemes.replace(*sounds, 1)
+    if voice == VOICES["ru"] and _STRESS in word:
+        return _with_stress(phonemes, _RUSSIAN_VOWEL.findall(word.lower()))
+    return phonemes
+
+
+def _with_stress(phonemes: str, letters: Sequence[str]) -> str:
+    """Move the stress to the vowel whose letter is marked, and reduce the one that had it."""
+    vowels = list(_VOWEL.finditer(phonemes))
+    if len(vowels) != len(letters) or len(letters) < 2:
+        return phonemes  # written with another number of vowels: espeak's stays
+    for vowel, letter in reversed(list(zip(vowels, letters, strict=True))):
+        sound = vowel[0].removeprefix("ˈ")
+        if _STRESS in letter:
+            sound = "ˈ" + _STRESSED.get(letter[0], sound)
+        elif vowel[0] != sound:
+            sound = _UNSTRESSED.get(letter[0], sound)
+        phonemes = phonemes[: vowel.start()] + sound + phonemes[vowel.end() :]
     return phonemes
 
 
