@@ -194,11 +194,11 @@ class DeviceFull(ModelFailed):
 MAX_COMPARED = 500  # characters of a name that is compared with others, which takes quadratic time
 
 
-def did_you_mean(wrong: str, names: Iterable[str]) -> str:
+def did_you_mean(wrong: str, names: Iterable[str], cutoff: float = 0.5) -> str:
     """A hint such as "; did you mean af_heart or af_sarah?", or "" if none of these names is similar."""
     if len(wrong) > MAX_COMPARED:
         return ""
-    similar = get_close_matches(wrong.lower(), list(names), n=3, cutoff=0.5)
+    similar = get_close_matches(wrong.lower(), list(names), n=3, cutoff=cutoff)
     return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
 

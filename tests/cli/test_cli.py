@@ -221,6 +221,7 @@ def test_prosody_is_set_by_options(run: Run) -> None:
         "tutti: unknown emotion 'clam'; did you mean calm?; known: "
         "neutral, calm, happy, excited, sad, angry, serious, gentle\n"
     )
+    assert "did you mean" not in run("speak", "deep", "--emotion", "glad")[2]  # and not the opposite
 
 
 def test_other_rates_and_speeds(run: Run) -> None:

@@ -493,7 +493,7 @@ Thx for that | Thanks for that
 see u 2moro | see you tomorrow
 let u be the speed | let u be the speed
 OMG and IMO | OMG and IMO
-IEEE 802.11ax | IEEE eight oh two dot eleven ᴀ X
+IEEE 802.11ax | I triple E eight oh two dot eleven ᴀ X
 Node 20.x | Node twenty point X
 fe80::1 | F E eighty colon colon one
 a && b | a and b
@@ -610,6 +610,27 @@ took plan B. Bob left | took plan B. Bob left
 350 Fifth Ave, near it | three fifty Fifth Avenue, near it
 Pennsylvania Ave NW, and Ave Maria | Pennsylvania Avenue Northwest, and Ave Maria
 a 13 A fuse at gate 13 A | a thirteen amp fuse at gate thirteen A
+the IEEE 802.11ax. | the I triple E eight oh two dot eleven ᴀ X.
+in Mar. '23 | in March twenty twenty-three
+since Dec '98 | since December nineteen ninety-eight
+from 8/5-8/9 | from August fifth to August ninth
+1/2-3/4 cup | one half to three quarters cup
+at 7:05a, arr. ORD 1:22p | at seven oh five AM, arrives ORD one twenty-two PM
+Sat. & Sun. off | Saturday and Sunday off
+in Rm 4B off Hwy 101 | in Room four B off Highway one oh one
+2 tbsp. sugar, a tbsp. of oil | two tablespoons sugar, a tablespoon of oil
+5 km N of it, SW of the city | five kilometers north of it, southwest of the city
+a 4* hotel, 104* off | a four star hotel, one hundred four not out off
+x**2 and 2**10 | x squared and two to the tenth
+run npm i -D ts and source .env | run npm i dash D ts and source dot env
+3 × 10^8 m/s | three times ten to the eighth meters per second
+the 747-8 and file 2024-0117 | the seven forty-seven eight and file twenty twenty-four zero one one seven
+2%/month | two percent per month
+a 12' x 14' room | a twelve foot by fourteen foot room
+IBAN GB29 NWBK 6016 1331 | IBAN G B two nine, N W B K, six zero one six, one three three one
+on the 2nd fl. of it | on the second floor of it
+SpO2 and HbA1c | S P O two and H B A one C
+jeans, 32W x 34L | jeans, thirty-two W by thirty-four L
 """
 
 ROWS = [tuple(row.split(" | ")) for row in TABLE.replace("\\\\", "\\").splitlines() if " | " in row]

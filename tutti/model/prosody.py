@@ -48,7 +48,7 @@ def check_prosody(prosody: Prosody) -> None:
 def find_emotion(name: str) -> Emotion:
     preset = EMOTIONS.get(name.strip().lower())
     if preset is None:
-        hint = did_you_mean(name, EMOTIONS)
+        hint = did_you_mean(name, EMOTIONS, cutoff=0.7)  # sad is near glad only in letters
         raise InvalidInput(f"unknown emotion {name[:40]!r}{hint}; known: {', '.join(EMOTIONS)}", param="emotion")
     return preset
 

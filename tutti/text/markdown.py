@@ -30,7 +30,7 @@ def strip_markdown(aligned: AlignedText, code_blocks: CodeBlocks = "announce", l
     if "【" in aligned.text:
         aligned = aligned.sub(_CITATION, "")
     aligned = aligned.sub(_QUOTE, "").sub(_EMPTY_HEADING, "").sub(_HEADING, lambda match: {"sign": "\n", "end": "\n\n"})
-    return aligned.sub(_ITEM, HARD_BREAK).sub(_EMPHASIS_OR_CODE, "")
+    return aligned.sub(_ITEM, HARD_BREAK).sub(_EMPHASIS_OR_CODE, _emphasis)
 
 
 # Every pattern takes linear time: repeats are possessive or bounded, and a match cannot start inside a longer one.
@@ -62,7 +62,7 @@ _QUOTE = re.compile(r"(?m)^[ \t]*+(?:>[ \t]*+)++")
 _HEADING = re.compile(r"(?m)^(?P<sign> {0,3}#{1,6}[ \t]++)[^\n]*+(?P<end>\n?)")
 _ITEM = re.compile(r"(?m)^[ \t]*+[-*+•][ \t]++(?:\[[ xX]\][ \t]++)?(?=\S)")
 _EMPHASIS_OR_CODE = re.compile(
-    r"(?<!\d)\*{2,3}|\*{2,3}(?!\d)"  # but not in 2**3
+    r"(?<![\w)])\*{2,3}|\*{2,3}(?!\d)"  # but not in 2**3
     r"|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])"
     r"|(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)"
     r"|~~|`+|\\(?=[*_`#~\[\]$|>{}])"
@@ -73,6 +73,12 @@ _LINE_TAG = re.compile("div|p|br|hr|[uo]l|li|h[1-6]|table|tr|thead|tbody|blockqu
 def _pause_mark(match: re.Match[str]) -> str:
     pause_s = break_seconds(match)
     return f"[pause:{pause_s:.3f}s]" if pause_s >= 0.001 else ""
+
+
+def _emphasis(match: re.Match[str]) -> str | None:
+    """Remove the sign, but for a star behind a figure that closes nothing: a 5* hotel."""
+    before = match.string[max(0, match.start() - 200) : match.start()]
+    return None if match[0] == "*" and before[-1:].isdecimal() and "*" not in before.rpartition("\n")[2] else ""
 
 
 def _replace_tags(match: re.Match[str]) -> str:

@@ -82,7 +82,7 @@ def _words(text: str) -> frozenset[str]:
 _TITLES = _words(
     "mr mrs ms mx dr prof st ste sen rep gen gov col lt sgt capt cmdr maj adm pvt cpl rev hon fr pres supt messrs mme "
     "डॉ प्रो पं स्व ee rr jj cc ff lic arq gral cnel avda pza plza ctra apdo dña mtro mons card p.zza v.le c.so l.go "
-    "dott.ssa sig.ra smt mlle mt ft sr sra srta dra dña ud uds sig dott ing avv prof.ssa mons pe"
+    "dott.ssa sig.ra smt mlle mt ft sr sra srta dra dña ud uds sig dott ing avv prof.ssa mons pe dir dep arr"
 )
 _BEFORE_NUMBER = _words(
     "ene feb abr jun jul oct nov sept ago dic janv févr fevr avr juil déc gen genn magg mag giu lug lugl sett ott "
@@ -97,7 +97,7 @@ _BEFORE_NUMBER |= _words(  # books of the Bible
 _ABBREVIATIONS = _words(
     "jr esq inc ltd co corp llc bros dept univ assn est vs etc al approx appt apt ave blvd rd ln pkwy hwy rte bldg "
     "cf viz ca incl excl min max avg temp tel fax ed eds trans repr misc fig ex rel resp "
-    "sq cu qt qts pt pts pkg pkgs doz opp oz lb lbs ft yd mi hr hrs sec secs mins km cm mm kg "
+    "tsp tbsp equiv fl sq cu qt qts pt pts pkg pkgs doz opp oz lb lbs ft yd mi hr hrs sec secs mins km cm mm kg "
     "av bd ej aprox máx mín ecc pag tav env boul "
     "bzw usw usf evtl ggf inkl exkl zzgl abzgl bspw vgl sog geb "
     "kl kap bl osv dvs np itd itp tj tzn tzw ok zob rozdz ul "

@@ -21,14 +21,14 @@ _ANYWHERE = {
     "hrs": "hours", "lbs": "pounds", "mins": "minutes", "yrs": "years", "acct": "account", "attn": "attention",
     "mgr": "manager", "asst": "assistant", "dist": "district", "ed": "edition", "esq": "Esquire", "terr": "Terrace",
     "agg": "aggregate", "cir": "Circle",
-    "pde": "Parade", "opp": "opposite",
+    "pde": "Parade", "opp": "opposite", "equiv": "equivalent",
 }  # fmt: skip
 # Expanded only before a capital letter: titles before a name.
 _TITLES = {
     "gen": "General", "col": "Colonel", "capt": "Captain", "lt": "Lieutenant", "sgt": "Sergeant", "cpl": "Corporal",
     "maj": "Major", "adm": "Admiral", "cmdr": "Commander", "sen": "Senator", "rep": "Representative",
     "pres": "President", "hon": "Honorable", "ft": "Fort", "pvt": "Private", "supt": "Superintendent",
-    "smt": "Shrimati", "pt": "Point",
+    "smt": "Shrimati", "pt": "Point", "dir": "Director",
 }  # fmt: skip
 # Expanded only before a number.
 _BEFORE_NUMBER = {
@@ -37,6 +37,7 @@ _BEFORE_NUMBER = {
     "pp": "pages", "p": "page", "pg": "page", "apt": "apartment", "rm": "room", "ste": "suite", "art": "article",
     "ver": "version", "c": "circa", "ca": "circa", "est": "established", "max": "maximum", "min": "minimum",
     "rte": "route", "ext": "extension", "para": "paragraph", "op": "opus",
+    "hwy": "highway", "bldg": "building", "dep": "departs", "arr": "arrives",
 }  # fmt: skip
 _DOTTED = {
     "e.g": "for example",
@@ -66,12 +67,17 @@ def _alternatives(names: Iterable[str]) -> str:
 
 
 _ANYWHERE_RULE = re.compile(
-    rf"(?<![\w.])(?P<abbr>{_alternatives(_ANYWHERE)})(?:\.|(?<=[Mm]r)(?=\s[A-Z])|(?<=[Mm]rs)(?=\s[A-Z])|(?-i:(?<=vs))(?=\s))(?![\w.])",
+    rf"(?<![\w.])(?!(?<=\d )tb?sp)(?P<abbr>{_alternatives(_ANYWHERE)})"
+    r"(?:\.|(?<=[Mm]r)(?=\s[A-Z])|(?<=[Mm]rs)(?=\s[A-Z])|(?-i:(?<=vs))(?=\s))(?![\w.])",
     re.I,
 )
-_TITLE_RULE = re.compile(rf"(?<![\w.])(?P<abbr>{_alternatives(name.capitalize() for name in _TITLES)})\.?(?=\s[A-Z])")
+_TITLE_RULE = re.compile(
+    rf"(?<![\w.])(?P<abbr>dir|{_alternatives(name.capitalize() for name in _TITLES)})\.?(?=\s[A-Z])"
+)
 _BEFORE_NUMBER_RULE = re.compile(
-    rf"(?<![\w.'-])(?P<abbr>{_alternatives(_BEFORE_NUMBER)})\.(?=\s?(?:\(?\d|[IVX]{{2}}))", re.I
+    rf"(?<![\w.'-])(?P<abbr>{_alternatives(_BEFORE_NUMBER)})\.(?=\s?(?:(?:[A-Z]{{3}}\s)?\(?\d|[IVX]{{2}}))"
+    r"|\b(?P<bare>(?-i:Rm|Apt|Ste|Hwy|Rte|Fig|Figs|Vol|Bldg))(?=\s\d)",
+    re.I,
 )
 _DOTTED_RULE = re.compile(rf"(?<![\w.])(?P<abbr>{_alternatives(_DOTTED)})\.(?!\w)", re.I)
 _TITLE_OR_STREET = re.compile(
@@ -92,6 +98,7 @@ _INITIAL = re.compile(
     r"(?:\A(?=[A-Z]\.\s[A-Z]\.)|(?<=\b[A-Z]\.\s)|(?<!\w)(?:[A-Z][\w'’]+|and|by|with|from|to|of|for|met|\d+)\.?,?\s)"
     r"[A-Z](?P<stop>\.)(?=\s[A-Z])"
 )
+_FLOOR = re.compile(r"(?<=\d[snrt][tdh] )[Ff]l\b(?! oz)(?:\.(?!$))?")  # 2nd fl.
 _UNITED = re.compile(r"(?<=[a-z] )Utd\b\.?")
 # N. Clark St., Penn Ave. NW, I-95 N
 _WAY = r"(?:St|Ave|Blvd|Rd|Dr|Ln|Hwy|Pkwy|Street|Avenue|Boulevard|Road|Drive|Lane|Highway)"
@@ -103,6 +110,7 @@ _ANY_SIDE = re.compile(r"\b[NSEW]{1,2}\b")
 _SIDE = re.compile(
     rf"(?<![\w.])(?P<before>[NSEW]\b\.?)(?=\s(?:[A-Z][a-z]+\s){{1,2}}{_WAY}\b)"
     rf"|\b{_WAY}\.?,?\s(?P<behind>[NS][EW])\b|\b(?:I|US|Route|Hwy)[- ]\d{{1,3}}\s(?P<road>[NSEW])\b(?![.-]\w)"
+    r"|\b(?P<of>[NS][EW]|(?<=km )[NSEW]|(?<=mi )[NSEW])(?= of )"
 )
 _NOT_NAMES = frozenset(
     str.split("The In At On By For To From And But When Where While If As So Is Was Of With Dear Saw See")
@@ -135,13 +143,14 @@ def expand(aligned: AlignedText) -> AlignedText:
     aligned = aligned.sub(_AVENUE, _avenue).sub(_STATE, _state)
     aligned = aligned.sub(_SIDE, _side) if _ANY_SIDE.search(text) else aligned
     aligned = aligned.sub(_UNITED, "United") if "Utd" in text else aligned
+    aligned = aligned.sub(_FLOOR, "floor") if "fl" in text else aligned
     aligned = aligned.sub(_TITLE_OR_STREET, _title_or_street) if _ANY_STREET.search(text) else aligned
     aligned = aligned.sub(_TITLE_RULE, lambda match: _TITLES[match["abbr"].lower()])
     aligned = aligned.sub(_ANYWHERE_RULE, lambda match: _with_stop(match, _ANYWHERE[match["abbr"].lower()]))
+    aligned = aligned.sub(_BEFORE_NUMBER_RULE, _before_number)
     if "." in text:
         aligned = aligned.sub(_VERSUS, "versus") if " v." in text else aligned
         aligned = aligned.sub(_DOTTED_RULE, lambda match: _with_stop(match, _DOTTED[match["abbr"].lower()]))
-        aligned = aligned.sub(_BEFORE_NUMBER_RULE, _before_number)
         aligned = aligned.sub(_INITIAL, lambda _: {"stop": ""})
     return aligned
 
@@ -180,12 +189,13 @@ def _state(match: re.Match[str]) -> Replacement:
 
 
 def _side(match: re.Match[str]) -> Replacement:
-    kind = next(name for name in ("before", "behind", "road") if match[name])
-    return {kind: _SIDES[match[kind].rstrip(".")]}
+    kind = next(name for name in ("before", "behind", "road", "of") if match[name])
+    words = _SIDES[match[kind].rstrip(".")]
+    return {kind: words.lower() if kind == "of" else words}
 
 
 def _before_number(match: re.Match[str]) -> str | None:
-    abbreviation = match["abbr"]
+    abbreviation = match["abbr"] or match["bare"]
     if abbreviation in ("I", "NO", "P", "C"):
         return None
     words = _BEFORE_NUMBER[abbreviation.lower()]

@@ -18,7 +18,7 @@ _FIXED = {
     "ww1": "World War One", "k8s": "kubernetes", "i18n": "internationalization", "a11y": "accessibility",
     "ipv4": "I P V four", "ipv6": "I P V six",
     "w3c": "W three C", "y2k": "Y two K", "1-on-1": "one on one", "k-12": "K through twelve",
-    "tl;dr": "T L D R", "tldr": "T L D R", "yoy": "year over year", "qoq": "quarter over quarter",
+    "tl;dr": "T L D R", "tldr": "T L D R", "ieee": "I triple E", "yoy": "year over year", "qoq": "quarter over quarter",
 }  # fmt: skip
 _FIXED_CODE = re.compile(
     r"(?<![\w./+$£€-])(?:"
@@ -27,6 +27,7 @@ _FIXED_CODE = re.compile(
     re.IGNORECASE,
 )
 _UUID = re.compile(r"(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-])", re.IGNORECASE)
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: [A-Z\d]{4}){2,7}(?: [A-Z\d]{1,3})?(?![\w-])")
 _ISBN = re.compile(r"\bIS[BS]N(?:-1[03])?:?\s(?P<n>(?:\d[ -]?){7,12}[\dX])(?![\w-])")
 _CHEMICAL = re.compile(r"(?<![^\W\d])(?=[A-Za-z]{0,20}[₀-₉])(?:[A-Z][a-z]?[₀-₉]{0,3}){1,12}(?!\w)")  # CO₂
 # Elements by the symbols that ions and isotopes are written with (IUPAC).
@@ -68,8 +69,10 @@ _PHONE_WORD = re.compile(
 )
 _SHORT_CODE = re.compile(r"\b[Tt]ext(?:ing|ed|s)?\s(?:[A-Z]+\s)?to\s(?P<n>\d{5,6})\b")
 _EXTENSION = re.compile(r"\bext\.?\s?(?P<n>\d{1,6})\b")
+_FILE_NUMBER = re.compile(r"(?<![\w.,-])(?P<a>\d{2,6})(?P<dash>-)(?P<b>0\d{2,5})(?![\w-]|[.,]\d)")  # No. 2024-0117
+_AIRCRAFT = re.compile(r"(?<![\w.,-])(?P<a>7[0-8]7)(?P<dash>-)(?P<b>[89]|\d00)(?![\d-])")
 _NUMBERED_PLACE = re.compile(
-    r"\b(?:Route|Highway|Hwy|Interstate|Flight|Room|Rm|Suite|Apt|Boeing|Airbus|Bus|Gate|Channel|Unit|Error|Port|Area"
+    r"\b(?:Route|Highway|Hwy|Interstate|Flight|Room|Rm|Suite|Apt|Apartment|Boeing|Airbus|Bus|Gate|Channel|Unit|Error|Port|Area"
     r"|[Pp]ort(?: is| was| number)?|[Rr]oom|[Ff]light|[Ee]rror(?: code)?|[Ss]tatus(?: code)?|HTTP)"
     r":?\s(?P<n>\d{3,4})(?![\w]|[.,]\d)"
 )
@@ -77,7 +80,7 @@ _DIALLED = re.compile(r"\b(?:[Cc]all(?:ed|ing|s)?|[Dd]ial(?:l?ed|l?ing|s)?)\s(?P
 _STREET = re.compile(
     r"(?<![\w.,$-])(?P<n>\d{3,5})(?=\s(?:[NSEW]\.?\s)?(?:[A-Z][a-z]+\s){1,3}(?:St|Ave|Blvd|Rd|Dr|Ln|Street|Avenue|Road|Drive|Lane|Boulevard|Way|Court|Ct|Place|Pl)\b)"
 )
-_FROM_TO = re.compile(r"(?<=\d)-to-(?=\d)")
+_FROM_TO = re.compile(r"(?<=\d)-to-(?=\d)|(?<=\d/[2-9])\s?-\s?(?=\d/[2-9]\b)")
 _ZIP = re.compile(r"(?<=[A-Z]{2} )(?P<n>\d{5}(?:-\d{4})?)(?![\w-])")
 _HEX = re.compile(r"\b0x(?P<n>[0-9a-fA-F]{1,64})\b|#(?P<rgb>[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
 _SCREEN = re.compile(r"(?<![\w.,])(?P<n>\d{3,4})(?P<p>[pi])\b")
@@ -99,11 +102,12 @@ _MIXED = re.compile(
 _STANDARD = re.compile(r"\b[A-Z]{2,6}\s(?P<n>[1-9]\d{3})(?![\w%]|[.,:/-]\d)")
 _LETTER_POINT_NUMBER = re.compile(r"(?<![\w.])(?P<letter>[A-Z])\.(?P<n>\d{1,4})(?![\w.])")
 _PIECE = re.compile(r"\d+|[^\W\d_]+")
+_UNREADABLE = re.compile(r"\A[^aeiouyAEIOUY]+\Z|[a-z][A-Z]")  # SpO2
 
 
 def expand_identifiers(aligned: AlignedText) -> AlignedText:
     """Spell out UUIDs and book numbers sign by sign, before their parts are taken for numbers and dates."""
-    aligned = aligned.sub(_UUID, lambda match: _signs(match[0]))
+    aligned = aligned.sub(_UUID, lambda match: _signs(match[0])).sub(_IBAN, lambda match: _signs(match[0]))
     aligned = aligned.sub(_ISOTOPE, _isotope).sub(_ION, _ion) if _CHARGE.search(aligned.text) else aligned
     aligned = aligned.sub(_CHEMICAL, _chemical)
     return aligned.sub(_ISBN, lambda match: {"n": _signs(match["n"])})
@@ -118,6 +122,8 @@ def expand(aligned: AlignedText, *, phones: bool = True) -> AlignedText:
     aligned = aligned.sub(_LETTER_POINT_NUMBER, lambda match: f"{match['letter']} {code(match['n'])}")
     aligned = aligned.sub(_CARD, _digit_groups)
     aligned = aligned.sub(_PHONE_WORD, _phone_word).sub(_PHONE, _phone) if phones else aligned
+    for rule in (_FILE_NUMBER, _AIRCRAFT) if "-" in aligned.text else ():
+        aligned = aligned.sub(rule, lambda match: {"a": code(match["a"]), "dash": " ", "b": code(match["b"])})
     aligned = aligned.sub(_SHORT_CODE, lambda match: {"n": digits(match["n"])})
     aligned = aligned.sub(_EXTENSION, lambda match: f"extension {code(match['n'])}")
     aligned = aligned.sub(_DIALLED, lambda match: {"n": digits(match["n"])})
@@ -166,7 +172,7 @@ def _number(piece: str) -> str:
 def _letters(piece: str) -> str:
     if len(piece) == 1:
         return letter_name(piece)
-    if (len(piece) == 2 and piece.isupper()) or (len(piece) <= 3 and not re.search(r"[aeiouyAEIOUY]", piece)):
+    if (len(piece) == 2 and piece.isupper()) or (len(piece) <= 3 and _UNREADABLE.search(piece)):
         return " ".join(piece.upper())
     return piece
 

@@ -23,7 +23,7 @@ _YEAR = r"(?:1\d{3}|20\d{2})"
 
 _WEEKDAY = re.compile(
     rf"\b(?P<weekday>(?:Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)\b\.?)(?=,?\s(?:{_MONTH.replace('?P<month>', '?:')}|\d))"
-    r"|\b(?:Mon|Tues?|Wed|Thur?s?|Fri)\.(?=[\s,)]|$)"
+    r"|\b(?:Mon|Tues?|Wed|Thur?s?|Fri)\.(?=[\s,)]|$)|(?<![Tt]he )\b(?:Sat|Sun)\.(?=[,;)]|\s[a-z&(])"
 )
 _WEEK = r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)"
 _WEEKDAYS = re.compile(rf"\b(?P<from>{_WEEK})\.?(?P<to>\s?-\s?)(?P<until>{_WEEK})\b\.?")
@@ -52,6 +52,10 @@ _AFTER_PREPOSITION = re.compile(
     r"\b(?:on|since|until|by|before|after|from|due|dated|(?:Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)\b\.?,?"
     r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,?)\s(?P<date>(?P<a>\d{1,2})/(?P<b>\d{1,2}))(?![\w/]|[.,]\d)"
 )
+# 8/5-8/9; of proper fractions, 1/2-3/4, neither is a date
+_DATES = re.compile(
+    r"(?<![\w/.-])(?P<a>\d{1,2})/(?P<b>\d{1,2})(?P<to>\s?-\s?)(?P<a2>\d{1,2})/(?P<b2>\d{1,2})(?![\w/-]|\.\d)"
+)
 _DECADE = re.compile(r"(?<![\w.,'])(?P<century>1\d|20)(?P<tens>\d)0'?s\b")
 _SHORT_DECADE = re.compile(r"(?<![\w.,])'?(?P<tens>[2-9])0'?s\b")
 _SHORT_YEAR = re.compile(r"(?<![\w'\"])'(?P<y>\d\d)(?![\w'\"])")
@@ -71,7 +75,7 @@ _LONE_YEAR = re.compile(
     rf"(?<![\w.,:/$£€+=*^~#-])(?:1[1-9]\d\d|20\d\d)(?![\w%°]|[.,:/+=*^-]\d|\s?[=+*×<>]|\s(?:{_COUNT_NOUNS})\b)"
 )
 
-_HALF = r"(?P<half>\s?(?:[ap]\.\s?m\.|[ap]m\b))"
+_HALF = r"(?P<half>\s?(?:[ap]\.\s?m\.|[ap]m\b)|(?<=:\d\d)[ap]\b)"
 _TIME_RANGE = re.compile(
     r"(?<![\w.:-])\d{1,2}(?::\d\d)?(?:\s?[ap]\.?m\.?)?(?P<to>\s?-\s?)(?=\d{1,2}(?::\d\d(?!\d)|\s?[ap]\.?m\b))",
     re.IGNORECASE,
@@ -174,6 +178,13 @@ def guess(text: str, region: Region) -> str:
 def expand_joined(aligned: AlignedText, region: Region) -> AlignedText:
     """Spell out dates whose hyphens and slashes would be taken for those of codes and fractions; mark dotted times."""
 
+    def dates(match: re.Match[str]) -> str | None:
+        pairs = [(int(match[a]), int(match[b])) for a, b in (("a", "b"), ("a2", "b2"))]
+        if all(a < b <= 16 for a, b in pairs):
+            return None
+        words = [_date(None, *((b, a) if region.british else (a, b)), region) for a, b in pairs]
+        return f"{words[0]} to {words[1]}" if all(words) else None
+
     def joined(match: re.Match[str]) -> str | None:
         month = MONTHS.index(_month_name(match["month"].capitalize())) + 1
         return _date(_full_year(match["year"]), month, int(match["day"]), region)
@@ -187,7 +198,7 @@ def expand_joined(aligned: AlignedText, region: Region) -> AlignedText:
         aligned = aligned.sub(_OPENING_HOURS, lambda match: {name: _minutes_of_hour(match[name]) for name in _ENDS})
     if "-" not in aligned.text and "/" not in aligned.text:
         return aligned
-    aligned = aligned.sub(_JOINED, joined).sub(_EXPIRES, expires)
+    aligned = aligned.sub(_JOINED, joined).sub(_EXPIRES, expires).sub(_DATES, dates)
     return aligned.sub(_MONTH_OF_YEAR, lambda match: _month_of_year(match, region))
 
 
@@ -213,7 +224,7 @@ def _date_parts(match: re.Match[str], region: Region, **words: str) -> dict[str,
         words = {"to": " to ", "day2": _day(match["day2"])} | words
     if groups.get("year"):
         text = match["year"]
-        words["year"] = _two_digit_year(text.strip("'")) if len(text) < 4 else year(int(text), region)
+        words["year"] = year(_full_year(text.strip("'")), region)
     return words
 
 

@@ -22,7 +22,7 @@ from tutti.text.normalize.regions import find_region
 from tutti.text.options import ALL_ON, Normalization
 
 # Anything but letters and plain punctuation; without it only abbreviations and Roman numerals can occur.
-_NOT_PLAIN = re.compile(r"[^\sA-Za-zÀ-ɏ.,;:!?'\"“”()\[\]…—\ufffc-]|\.\w|-[->]|\bO\(")
+_NOT_PLAIN = re.compile(r"[^\sA-Za-zÀ-ɏ.,;:!?'\"“”()\[\]…—\ufffc-]|\.\w| -[A-Za-z]\b|-[->]|\bO\(")
 _ITEM_A = re.compile(r"(?:\A\(?|(?<=\s)(?=.\)))(?P<letter>[aA])[.)]\s")  # a) in front of a list item
 _DIGIT = re.compile(r"\d")
 _OPTIONAL_PLURAL = re.compile(r"(?<=[a-z])\(s\)(?!\w)")  # item(s)

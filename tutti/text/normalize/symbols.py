@@ -44,7 +44,7 @@ _FRACTION = re.compile(
 _SCIENTIFIC = re.compile(
     rf"(?<![\w.,])(?P<n>{NUMBER})(?:[eE](?P<e>[+-]?\d{{1,4}})|\s?[x×*]\s?10\^(?P<p>-?\d{{1,4}}))(?!\w)"
 )
-_POWER = re.compile(r"(?<=[\w)])\^\(?(?P<p>-?\d{1,4}|[A-Za-z])\)?(?!\w)|(?<=\d)\*\*(?P<q>\d{1,4})(?!\w)")
+_POWER = re.compile(r"(?<=[\w)])\^\(?(?P<p>-?\d{1,4}|[A-Za-z])\)?(?!\w)|(?<=[\w)])\*\*(?P<q>\d{1,4})(?!\w)")
 _SUPERSCRIPT = re.compile(r"(?<=[\w)])(?P<p>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,9})")
 _SUPERSCRIPT_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SIZE = re.compile(r"(?<![\w.,])(?P<a>\d{3,4})\s?[x×]\s?(?P<b>\d{3,4})(?![\w.,])")
@@ -59,6 +59,8 @@ _TIMES_A = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})\s?[x×]\s?/\s?(?P<period>{'|
 _RATIO = re.compile(r"(?<![\w.,:])(?P<a>\d{1,4})(?P<to>:)(?P<b>\d{1,4})(?![\w:])")
 _RANGE = re.compile(rf"(?<![\w.,-]){NUMBER}(?P<to>\s?-\s?)(?={NUMBER}(?![\w]|-\d))")
 _STAR = re.compile(r"(?<=[\d)])\s?\*\s?(?=[\d(])")
+# A 5* hotel; Root 104*
+_STARS = re.compile(r"(?:(?<=[1-7])(?<!\d\d)(?P<star>\*)|(?<=\d\d)(?P<out>\*))(?=[\s,.;:)]|$)")
 _NEGATIVE = re.compile(r"(?<![\w.,)\]'\"-])-\s?(?=\.?\d)")
 _ABOUT = re.compile(r"~\s?(?=[\d$£€.])")
 _PLUS = re.compile(r"(?<=\d)\+(?!\s?[\w(.])")
@@ -151,10 +153,12 @@ def expand(aligned: AlignedText, region: Region, *, signs: bool = True) -> Align
     def expand_plural(match: re.Match[str]) -> Replacement:
         return _plural(match["n"], region)
 
-    if any(map(str.isnumeric, aligned.text)):
+    if any(map(str.isnumeric, text := aligned.text)):
         aligned = aligned.sub(_POWER, expand_power).sub(_SUPERSCRIPT, expand_superscript)
         aligned = aligned.sub(_MIXED_FRACTION, expand_fraction_sign).sub(_FRACTION, expand_fraction)
         aligned = aligned.sub(_RANGE, expand_range).sub(_RATIO, expand_range)
+        if "*" in text:
+            aligned = aligned.sub(_STARS, lambda match: " star" if match["star"] else " not out")
         aligned = aligned.sub(_STAR, " times ").sub(_PLUS, " plus ").sub(_ABOUT, "about ").sub(_NEGATIVE, "minus ")
         aligned = aligned.sub(_ORDINAL, expand_ordinal).sub(_PLURAL, expand_plural).sub(_HYPHEN, " ")
         aligned = aligned.sub(_NUMBER, expand_number)

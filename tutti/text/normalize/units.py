@@ -15,9 +15,10 @@ _UNITS = {
     "μm": "micrometer", "m": "meter", "mi": "mile", "ft": "foot|feet", "yd": "yard", "yds": "yard", "kg": "kilogram",
     "mg": "milligram", "µg": "microgram", "mcg": "microgram", "g": "gram", "lb": "pound", "lbs": "pound",
     "oz": "ounce", "ml": "milliliter", "mL": "milliliter", "cl": "centiliter", "dl": "deciliter", "L": "liter",
-    "l": "liter", "gal": "gallon", "tsp": "teaspoon", "tbsp": "tablespoon", "ha": "hectare", "h": "hour",
-    "hr": "hour", "hrs": "hour", "min": "minute", "mins": "minute", "sec": "second", "secs": "second", "s": "second",
-    "ms": "millisecond", "µs": "microsecond", "μs": "microsecond", "ns": "nanosecond", "yr": "year", "yrs": "year",
+    "l": "liter", "gal": "gallon", "tsp": "teaspoon", "tbsp": "tablespoon", "Tbsp": "tablespoon", "ha": "hectare",
+    "h": "hour", "hr": "hour", "hrs": "hour", "min": "minute", "mins": "minute", "sec": "second", "secs": "second",
+    "s": "second", "ms": "millisecond", "µs": "microsecond", "μs": "microsecond", "ns": "nanosecond", "yr": "year",
+    "yrs": "year",
     "wk": "week", "wks": "week", "mo": "month", "Hz": "hertz|hertz", "kHz": "kilohertz|kilohertz",
     "MHz": "megahertz|megahertz", "GHz": "gigahertz|gigahertz", "THz": "terahertz|terahertz", "kB": "kilobyte",
     "KB": "kilobyte", "MB": "megabyte", "GB": "gigabyte", "TB": "terabyte", "PB": "petabyte", "MiB": "mebibyte",
@@ -70,12 +71,12 @@ _UNIT = (
     rf"(?P<unit>(?:{_NAMES})(?:[²³]|\^[23])?)(?:(?P<slash>/)(?P<per>[A-Za-zµ]{{1,5}}[²³]?)(?:(?P<slash2>/)(?P<per2>{_PERS}))?)?(?![\w²³^'])"
     r"(?P<stop>(?<=[a-z])\.)?"
 )
-_SIGNED = rf"(?P<minus>(?<![\w)\d.,])-)?(?<![\w.,/])(?P<n>{NUMBER})"
+_SIGNED = rf"(?P<minus>(?<![\w)\d.,^])-)?(?<![\w.,/^])(?<!\^-)(?P<n>{NUMBER})"
 _RANGE = re.compile(
     rf"(?<![\w.,-]){NUMBER}(?:°[CF]?|%)?(?P<to>\s?-\s?)(?={NUMBER}\s?(?:[°%]|(?:{_NAMES})(?![\w])|(?:thousand|million|billion)\b))"
 )
 _MEASURE = re.compile(rf"{_SIGNED}(?P<gap>\s?-?\s?){_UNIT}")
-_PERCENT = re.compile(rf"{_SIGNED}\s?(?P<unit>[%‰])")
+_PERCENT = re.compile(rf"{_SIGNED}\s?(?P<unit>[%‰])(?:/(?P<per>{_PERS})\b)?")
 _DEGREES = re.compile(rf"(?P<minus>(?<![\w)\d.,])-\s?)?(?<![\w.,])(?P<n>{NUMBER})\s?[°º](?:\s?(?P<scale>[CFKNSEW]\b))?")
 _FEET = re.compile(r"(?<![\w.,])(?P<ft>\d{1,2})'\s?(?P<in>\d{1,2}(?:\.5|½)?)(?:\"|''|(?=[\s,.;:!?)]|$))")
 _FRACTION = re.compile(
@@ -84,12 +85,14 @@ _FRACTION = re.compile(
 _HOURS = re.compile(r"(?<![\w.,])(?P<h>\d{1,3})h\s?(?P<m>\d{1,2})m(?:in)?\b")
 _MINUTES = re.compile(r"(?<![\w.,])(?P<h>\d{1,3})m\s?(?P<m>[0-5]?\d)s\b")
 _AFTER_POWER = re.compile(
-    rf"(?<=[\d⁻⁰¹²³⁴-⁹][⁰¹²³⁴-⁹])(?P<gap>\s?)(?P<unit>{_NAMES})(?:(?P<slash>/)(?P<per>{'|'.join(_PER)}))?(?![\w/²³])"
+    rf"(?:(?<=[\d⁻⁰¹²³⁴-⁹][⁰¹²³⁴-⁹])|(?<=10\^\d)|(?<=10\^\d\d)|(?<=10\^-\d)|(?<=10\^-\d\d))(?P<gap>\s?)(?P<unit>{_NAMES})(?:(?P<slash>/)(?P<per>{'|'.join(_PER)}))?(?![\w/²³])"
 )
 _AFTER_PER = re.compile(rf"(?<= per )(?:{'|'.join(_PER)})(?!\w)")
 _PER_AMOUNT = re.compile(rf"(?<=\d)\s?(?:{_NAMES})(?P<per>/)(?={NUMBER}\s?(?:{_NAMES})(?!\w))")  # 500mg/5mL
 _PINTS = re.compile(r"(?<=\d\s)pts\.?(?=\sof\s)")
 _RELAY = re.compile(r"(?<![\w.,])\d{1,2}\s?(?P<by>[x×])\s?(?=\d{2,4}\s?m\b)")  # 4x100m
+_ROOM = re.compile(r"(?<![\w.,])(?P<a>\d{1,3})'\s?[x×]\s?(?P<b>\d{1,3})'(?!\d)")  # 12' x 14'
+_TROUSERS = re.compile(r"(?<![\w.,])(?P<w>\d{2})W\s?[x×/]\s?(?P<l>\d{2})L\b")
 _STONE = re.compile(r"(?<![\w.,])(?P<st>\d{1,2})\s?st\.?\s(?P<lb>\d{1,2})\s?lbs?\b")
 _ARC = re.compile(
     r"(?<![\w.,])(?P<d>\d{1,3})\s?[°º]\s?(?P<m>\d{1,2}(?:\.\d+)?)'\s?(?:(?P<s>\d{1,2}(?:\.\d+)?)(?:\"|'')\s?)?"
@@ -206,7 +209,8 @@ def _expand_measure(region: Region, match: re.Match[str]) -> Replacement:
 
 
 def _expand_percent(region: Region, match: re.Match[str]) -> Replacement:
-    return f"{'minus ' if match['minus'] else ''}{number(match['n'], region)} {_name(match['unit'], True, region)}"
+    per = f" per {_PER[match['per']]}" if match["per"] else ""
+    return f"{'minus ' if match['minus'] else ''}{number(match['n'], region)} {_name(match['unit'], True, region)}{per}"
 
 
 def _expand_degrees(region: Region, match: re.Match[str]) -> Replacement:
@@ -301,6 +305,8 @@ _RULES: tuple[tuple[re.Pattern[str], str, Callable[[Region, re.Match[str]], Repl
     (_AFTER_POWER, "", _expand_after_power),
     (_ARC, "°º", _expand_arc),
     (_RELAY, "x×", lambda _, match: {"by": " by "}),
+    (_TROUSERS, "x×/", lambda _, match: f"{number(match['w'])} W by {number(match['l'])} L"),
+    (_ROOM, "'", lambda region, match: f"{number(match['a'], region)} foot by {number(match['b'], region)} foot"),
     (_STONE, "", _expand_stone),
     (_PINTS, "", lambda _, match: "pt"),
     (_PER_AMOUNT, "/", lambda _, match: {"per": " per "}),

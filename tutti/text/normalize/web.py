@@ -37,6 +37,8 @@ _ADDRESSES = [
 _ANY_ADDRESS_SIGN = re.compile(r"[/@:?\\]|\.\w")
 _PACKAGE_VERSION = re.compile(r"(?<=[A-Za-z])@(?P<n>\d{1,4}(?:\.\d{1,4}){1,3})(?![\w]|\.\d)")  # react@18.2
 _MEMBER = re.compile(r"(?<=[A-Za-z0-9_)\]])\.(?=[A-Za-z_]\w{0,40}\()")  # user.save()
+_FLAG = re.compile(r"(?<=\w\s)-(?=[A-Za-z](?:\s|$))")  # npm i -D
+_HIDDEN_FILE = re.compile(r"(?:(?<=\s)|\A)\.(?=[a-z]{2})")  # .env
 _HANDLE = re.compile(r"(?<![\w.@])@(?=[A-Za-z_]\w)")
 _HASHTAG = re.compile(r"(?<![\w&#])#(?!(?=[a-fA-F]*\d)[0-9a-fA-F]{6}\b)(?=[A-Za-z]\w|\d{1,6}[A-Za-z])")
 _NUMBER_SIGN = re.compile(r"(?<![\w&#])#\s?(?!(?=\d*[a-fA-F])[0-9a-fA-F]{6}\b)(?=\d)|№\s?")
@@ -64,7 +66,7 @@ _PRODUCTS = (
 )
 _PRODUCT_VERSION = re.compile(rf"\b(?:{_PRODUCTS})[ -](?P<n>\d{{1,5}}\.\d{{1,5}}(?:\.\d{{1,5}})*)(?![\w]|\.\d)")
 
-_WIRELESS = re.compile(r"(?<![\w.])802\.(?P<n>\d{1,2})(?P<letters>[a-z]{0,3})(?![\w.])")  # IEEE 802.11ax
+_WIRELESS = re.compile(r"(?<![\w.])802\.(?P<n>\d{1,2})(?P<letters>[a-z]{0,3})(?!\w|\.\w)")  # IEEE 802.11ax
 _ANY_MINOR = re.compile(r"(?<![\w.])(?P<n>\d{1,3})(?P<dot>\.)(?P<x>x)(?![\w.]\w|\w)")  # Node 20.x
 _IPV6 = re.compile(
     r"(?<![\w:])(?=[0-9a-fA-F:]{0,40}::)(?=[0-9a-fA-F:]{0,40}\d)[0-9a-fA-F]{0,4}(?::{1,2}[0-9a-fA-F]{1,4}){0,7}(?:::)?(?:/\d{1,3})?(?![\w:])"
@@ -98,6 +100,7 @@ def expand(aligned: AlignedText, options: Normalization = ALL_ON) -> AlignedText
         aligned = aligned.sub(_NAMED_VERSION, _named_version)
     aligned = aligned.sub(_VERSION, lambda match: f"version {_version_words(match['n'])}{_suffix(match['suffix'])}")
     aligned = aligned.sub(_PACKAGE_VERSION, lambda match: f" at {_version_words(match['n'])}").sub(_MEMBER, " dot ")
+    aligned = aligned.sub(_FLAG, "dash ").sub(_HIDDEN_FILE, "dot ")
     return aligned.sub(_HANDLE, "at ").sub(_HASHTAG, "hashtag ").sub(_NUMBER_SIGN, "number ")
 
 
