@@ -72,11 +72,17 @@ class Join:
     wrong: int  # words that the recogniser got wrong
 
 
-def main(texts: int = len(TEXTS), kinds: str = "sentence,clause", vocoder: str = "light", text: str = "auto") -> None:
+def main(
+    texts: int = len(TEXTS),
+    kinds: str = "sentence,clause",
+    vocoder: str = "light",
+    text: str = "auto",
+    recogniser: str = "moonshine",
+) -> None:
     home = settings.load({})[0].home
     choice = choose("onnx", "cpu", "fp32", vocoder=vocoder, text=text)  # type: ignore[arg-type]
     model, tables, g2p = load(home / "model.onnx", choice, 2), Voices(home / "voices"), G2P(home)
-    recogniser = load_recogniser("moonshine", home)
+    ear = load_recogniser(recogniser, home)
     for kind in kinds.split(","):
         joins: dict[str, list[Join]] = {}
         seconds: dict[str, list[float]] = {}
@@ -100,7 +106,7 @@ def main(texts: int = len(TEXTS), kinds: str = "sentence,clause", vocoder: str =
                     (whole,), (sound,) = frames, samples
                     frames = [part_of(whole, 0, at), part_of(whole, at, whole.n_frames)]
                     samples = np.split(sound, [at * SAMPLES_PER_FRAME])
-                heard = transcribe(recogniser, np.concatenate(samples), SAMPLE_RATE)
+                heard = transcribe(ear, np.concatenate(samples), SAMPLE_RATE)
                 wrong = word_errors([f"{first} {second}"], heard).wrong
                 joins.setdefault(way, []).append(join(frames, samples, wrong))
         show(kind, joins, seconds)

@@ -6,7 +6,7 @@
 
 Each sentence is spoken without a mark and with each of them at one word, from the same frames. The pitch is measured by
 YIN in the audio; what lies outside is compared by its log-mel spectrum, from one frame beyond the word on. Words are
-those that Moonshine tiny heard wrong.
+those that a recogniser heard wrong: Moonshine tiny, or with --recogniser whisper Whisper base.
 """
 
 import warnings
@@ -87,11 +87,12 @@ def main(
     vocoder: str = "light",
     voices: str = VOICES,
     sentences: int = len(SENTENCES),
+    recogniser: str = "moonshine",
     every: Annotated[bool, typer.Option("--every", help="Each sentence by each voice.")] = False,
 ) -> None:
     home = settings.load({})[0].home
     model = load(home / "model.onnx", choose("onnx", "cpu", "fp32", vocoder=vocoder), 2)  # type: ignore[arg-type]
-    tables, g2p, recogniser = Voices(home / "voices"), G2P(home), load_recogniser("moonshine", home)
+    tables, g2p, ear = Voices(home / "voices"), G2P(home), load_recogniser(recogniser, home)
     effects: dict[str, list[Effect]] = {name: [] for name in CONTROLS}
     n_words = 0
     texts, names = SENTENCES[:sentences], voices.split(",")
@@ -102,7 +103,7 @@ def main(
         (plain,) = model.vocoder([frames])
         place = max(range(1, len(chunk.words) - 1), key=lambda i: len(chunk.words[i].phonemes))
         n_words += len(text.split())
-        wrong = word_errors([text], heard(recogniser, plain)).wrong
+        wrong = word_errors([text], heard(ear, plain)).wrong
         for name, style in CONTROLS.items():
             words = (*chunk.words[:place], chunk.words[place]._replace(style=style), *chunk.words[place + 1 :])
             marked = chunk._replace(words=words)
@@ -110,7 +111,7 @@ def main(
             assert inflection is not None
             changed = inflect(frames, inflection)
             (samples,) = model.vocoder([changed])
-            more = word_errors([text], heard(recogniser, samples)).wrong - wrong
+            more = word_errors([text], heard(ear, samples)).wrong - wrong
             effects[name].append(_effect(chunk, place, (frames, plain), (changed, samples), more))
     _show(effects, vocoder, n_words)
 

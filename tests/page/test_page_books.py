@@ -12,6 +12,7 @@ from tests.audiobook.make_epub import epub, page, png
 from tests.fakes import make_fake_engine
 from tests.page.browser import Visitor
 from tests.server.harness import RunningServer, serving
+from tests.server.test_jobs import wait_for_end
 from tutti.audiobook.formats import READERS
 
 pytestmark = pytest.mark.browser
@@ -95,6 +96,32 @@ def test_a_book_gets_a_title_a_series_and_its_own_pronunciations(server: Running
     assert visitor.page.get_by_label("Title", exact=True).input_value() == "", "of the book before"
 
 
+def test_a_kept_book_is_corrected_by_a_word_and_by_another_file(server: RunningServer, visitor: Visitor) -> None:
+    text = "\n\n".join(f"# {word}\n\n{word} ran." for word in ("Kira", "Tom"))
+    drop(visitor, text.encode(), "notes.md")
+    visitor.page.get_by_label("to be corrected later").check()
+    visitor.press("Make audiobook")
+    visitor.wait(".job[data-state=done]")
+    for change, spoken in (("word", "Kira"), ("file", "Tim")):
+        server.engine.requests.clear()
+        visitor.page.reload()
+        visitor.page.locator(".job[data-state=done] .correction summary").click()
+        visitor.wait(".correction:has-text('Only what differs')")
+        if change == "word":
+            visitor.page.get_by_label("Pronunciations, one a line").fill("kira = keera")
+        else:
+            changed = {"name": "new.md", "mimeType": "text/markdown", "buffer": text.replace("Tom", "Tim").encode()}
+            visitor.page.get_by_label("The corrected book").set_input_files(changed)
+        with visitor.page.expect_response(lambda response: response.url.endswith("/again")) as answer:
+            visitor.press("Speak what differs")
+        assert answer.value.status == 200
+        wait_for_end(server, answer.value.json()["id"], headers={"authorization": f"Bearer {KEY}"})
+        assert [spoken in request["text"] for request in server.engine.requests] == [True]
+        assert server.engine.requests[0]["lexicon"] == {"kira": "keera"}
+    visitor.press("Delete Kira")
+    visitor.wait(".empty")
+
+
 def test_a_book_is_listened_to_and_continued_where_it_was_left(server: RunningServer, visitor: Visitor) -> None:
     sentence = "<p>The old bridge stands still under the water tonight, and it runs deep.</p>"
     pages = {f"{n}.xhtml": page(f"<h1>Part {n}</h1>{sentence * 12}") for n in (1, 2, 3)}
@@ -132,7 +159,7 @@ def test_the_copyright_page_and_notes_can_be_left_out(visitor: Visitor) -> None:
     visitor.page.get_by_label("without copyright page and notes").check()
     visitor.press("Make audiobook")
     visitor.wait(".job[data-state=done]:has-text('1 chapter')")
-    assert "skipped: copyright" in str(visitor.page.locator(".job details").text_content())
+    assert "skipped: copyright" in str(visitor.page.locator(".job details.notes").text_content())
     visitor.press("Delete One")
     visitor.wait(".empty")
 

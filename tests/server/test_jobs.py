@@ -240,6 +240,94 @@ def test_a_job_leaves_out_the_parts_that_it_is_told_to(server: RunningServer) ->
     assert_error(server.post("/v1/jobs", {"text": text, "skip": "copyrigth"}), 400, "invalid_input", "skip")
 
 
+def correct(server: RunningServer, id: str, **body: Any) -> tuple[dict[str, Any], list[str]]:
+    """The corrected job when it has ended, and the texts that were spoken for it."""
+    server.engine.requests.clear()
+    response = server.post(f"/v1/jobs/{id}/again", body)
+    assert (response.status_code, response.json()["state"]) == (200, "queued"), response.text
+    return wait_for_end(server, id), [each["text"].strip() for each in server.engine.requests]
+
+
+def test_a_correction_of_a_finished_job_speaks_only_what_differs(server: RunningServer) -> None:
+    id = wait_for_end(server, create_job(server, keep=True)["id"])["id"]
+    changed = TEXT.replace("Two again.", "Two once more.")
+    done, spoken = correct(server, id, text=changed)
+    assert (done["state"], len(spoken)) == ("done", 1)
+    assert spoken[0].startswith("Two once more.")
+    fresh = wait_for_end(server, create_job(server, text=changed)["id"])["id"]
+    assert samples(server.get(f"/v1/jobs/{id}/audio").content) == samples(server.get(f"/v1/jobs/{fresh}/audio").content)
+    _, spoken = correct(server, id, lexicon={"more": "less"})
+    assert [text[:14] for text in spoken] == ["Two once more."]
+    assert server.engine.requests[-1]["lexicon"] == {"more": "less"}
+    _, spoken = correct(server, id, lexicon={"three": "free"})
+    assert sorted("Three" in text for text in spoken) == [True, True]
+    assert server.engine.requests[-1]["lexicon"] == {"more": "less", "three": "free"}
+
+
+def test_a_correction_changes_tags_and_files_without_speaking(server: RunningServer) -> None:
+    id = wait_for_end(server, create_job(server, keep=True, captions="srt")["id"])["id"]
+    folder = server.app.state.service.settings.data / "jobs" / id
+    done, spoken = correct(server, id, title="Bridges", format="flac", captions="vtt", loudness="acx", voice="am_adam")
+    assert (done["state"], done["title"], done["format"], done["voice"], spoken) == (
+        "done", "Bridges", "flac", create_job(server)["voice"], [],
+    )  # fmt: skip
+    assert server.get(f"/v1/jobs/{id}/captions").text.startswith("WEBVTT")
+    assert {path.name for path in folder.glob("*.*")} == {"book.md", "audio.flac", "captions.vtt", "chapters.json"}
+    answer = server.post(f"/v1/jobs/{id}/again", {"voice": "am_adam"})
+    assert answer.headers["x-ignored"] == "voice"
+    wait_for_end(server, id)
+    epub_file = {"file": ("new.epub", epub({"1.xhtml": page("<h1>New</h1><p>It fell.</p>")}, cover=png()))}
+    assert server.clients[0].post(f"/v1/jobs/{id}/again", files=epub_file).status_code == 200
+    done = wait_for_end(server, id)
+    assert (done["chapters"], done["cover"], done["title"]) == (1, True, "Bridges")
+    correct(server, id, text="# One\n\nIt fell.")
+    assert_error(server.get(f"/v1/jobs/{id}/cover"), 404, "job_not_found", "id")
+    assert {path.name for path in folder.glob("book*")} == {"book.md"}
+
+
+def test_a_job_that_kept_nothing_is_spoken_again_and_says_so(server: RunningServer) -> None:
+    id = wait_for_end(server, create_job(server)["id"])["id"]
+    done, spoken = correct(server, id, lexicon={"three": "free"}, keep=True)
+    assert len(spoken) == len(expected_passages())
+    assert any("had not kept" in note for note in done["notes"])
+    done, spoken = correct(server, id)
+    assert (spoken, done["keep"]) == ([], True)
+    assert not any("had not kept" in note for note in done["notes"])
+
+
+def test_a_correction_that_is_wrong_leaves_the_job_as_it_was(server: RunningServer) -> None:
+    id = wait_for_end(server, create_job(server, keep=True)["id"])["id"]
+    before, audio = server.get(f"/v1/jobs/{id}").json(), server.get(f"/v1/jobs/{id}/audio").content
+    for body, param in (
+        ({"text": ""}, "text"), ({"text": "words [pause:never]"}, "input"), ({"format": "doc"}, "format"),
+        ({"lexicon": {"more": ""}}, "lexicon"), ({"loudness": "loud"}, "loudness"), ({"skip": "covr"}, "skip"),
+    ):  # fmt: skip
+        answer = server.post(f"/v1/jobs/{id}/again", body)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, param), answer.text
+    broken = server.clients[0].post(f"/v1/jobs/{id}/again", files={"file": ("b.epub", b"PK nothing")})
+    assert_error(broken, 400, "invalid_input", "file")
+    assert (server.get(f"/v1/jobs/{id}").json(), server.get(f"/v1/jobs/{id}/audio").content) == (before, audio)
+    jobs = server.app.state.service.settings.data / "jobs"
+    assert {path.name for path in jobs.iterdir() if path.is_dir()} == {
+        job["id"] for job in server.get("/v1/jobs").json()["data"]
+    }
+    assert_error(server.post("/v1/jobs/nobody/again", {}), 404, "job_not_found", "id")
+
+
+def test_a_job_that_runs_is_corrected_once_it_is_cancelled(voice_folder: Path, tmp_path: Path) -> None:
+    with serve_paced(voice_folder, tmp_path) as (server, fake_engine):
+        id = create_job(server)["id"]
+        watching = events(server, id)
+        fake_engine.permit(3)
+        wait_for_passages(watching, 3)
+        assert_error(server.post(f"/v1/jobs/{id}/again", {}), 409, "wrong_state", "id")
+        server.post(f"/v1/jobs/{id}/cancel")
+        list(watching)
+        fake_engine.permit_all()
+        done, spoken = correct(server, id, text=TEXT.replace("Three again.", "Three once more."))
+        assert (done["state"], len(spoken)) == ("done", len(expected_passages()) - 3)
+
+
 def test_a_cancelled_job_resumes_where_it_was(voice_folder: Path, tmp_path: Path, whole: bytes) -> None:
     with serve_paced(voice_folder, tmp_path) as (server, fake_engine):
         id = create_job(server)["id"]
@@ -382,7 +470,7 @@ def test_a_caller_sees_only_its_own_jobs(voice_folder: Path, tmp_path: Path) -> 
         for path in ("", "/events", "/audio", "/captions"):
             assert_error(server.get(f"/v1/jobs/{id}{path}", headers=bob), 404, "job_not_found", "id")
             assert_error(server.get(f"/v1/jobs/{id}{path}"), 401, "invalid_api_key")
-        for path in ("/cancel", "/resume"):
+        for path in ("/cancel", "/resume", "/again"):
             assert_error(server.post(f"/v1/jobs/{id}{path}", headers=bob), 404, "job_not_found", "id")
         assert_error(server.clients[0].delete(f"/v1/jobs/{id}", headers=bob), 404, "job_not_found", "id")
         assert_error(server.clients[0].delete(f"/v1/jobs/{id}"), 401, "invalid_api_key")
@@ -503,7 +591,7 @@ def test_the_disk_space_of_jobs_is_limited(voice_folder: Path, tmp_path: Path, m
         fake_engine.permit_all()
         assert_error(server.post("/v1/jobs", {"text": TEXT}), 507, "storage_full")  # estimated
         assert_error(server.post("/v1/jobs", {"text": "One.\n\n[pause:60s] Two."}), 507, "storage_full")
-        monkeypatch.setattr("tutti.audiobook.jobs.service.BYTES_A_CHARACTER", 0)
+        monkeypatch.setattr("tutti.audiobook.jobs.limits.BYTES_A_CHARACTER", 0)
         paused = wait_for_end(server, create_job(server)["id"])  # while it runs
         assert paused["state"] == "paused"
         assert "TUTTI_MAX_JOBS_GB" in paused["error"]["message"]

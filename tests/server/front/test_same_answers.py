@@ -71,6 +71,7 @@ POSTS: list[tuple[str, Any]] = [
     ("/v1/jobs", {"text": ""}),
     ("/v1/jobs/nobody/cancel", {}),
     ("/v1/jobs/nobody/resume", {}),
+    ("/v1/jobs/nobody/again", {}),
     ("/v1/lexicons/mine", {"nginx": "engine ex"}),
     ("/v1/lexicons/mine/words", {"deep": None}),
     ("/v1/lexicons/nobody/words", {"nginx": "engine ex"}),

@@ -1,7 +1,7 @@
 """Background jobs that make audiobooks: stored on disk, resumed after a restart, served after all listeners."""
 
-from tutti.audiobook.jobs.job import AudiobookJob, JobState
-from tutti.audiobook.jobs.runner import JobSpec
-from tutti.audiobook.jobs.service import JobLimits, JobService
+from tutti.audiobook.jobs.job import AudiobookJob, Correction, JobSpec, JobState
+from tutti.audiobook.jobs.limits import JobLimits
+from tutti.audiobook.jobs.service import JobService
 
-__all__ = ["AudiobookJob", "JobLimits", "JobService", "JobSpec", "JobState"]
+__all__ = ["AudiobookJob", "Correction", "JobLimits", "JobService", "JobSpec", "JobState"]

@@ -1,8 +1,9 @@
 """A job as it is stored, and the progress of a running one."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from tutti.audiobook.narrate import NarrationProgress
 from tutti.captions import CaptionFormat
@@ -10,6 +11,27 @@ from tutti.speech import SpeechParams
 
 JobState = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
 ENDED: tuple[JobState, ...] = ("paused", "done", "failed", "cancelled")  # no further change without a request
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """How a caller wants a book to be read and written."""
+
+    params: SpeechParams
+    suffix: str  # of the audio file
+    captions: CaptionFormat | None = None
+    captions_by_word: bool = False
+    encoding: str | None = None
+    title: str | None = None
+    author: str | None = None
+    notes: tuple[str, ...] = ()  # on the request itself
+    cast: tuple[str, ...] = ()  # names of speakers, whose voices are in `params`
+    loudness: str | None = None  # as `parse_loudness` reads it
+    skip: tuple[str, ...] = ()  # parts that are not read
+    year: str = ""
+    series: str = ""
+    narrator: str = ""
+    keep: bool = False  # what was spoken, for corrections
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +63,7 @@ class AudiobookJob:
     series: str = ""
     narrator: str = ""
     has_cover: bool = False  # known when it is done
+    keep: bool = False  # what was spoken stays when it is done, so that a correction speaks only what differs
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -56,6 +79,16 @@ class AudiobookJob:
             fields[name] = tuple(fields.get(name, ()))
         fields["error"] = tuple(fields["error"]) if fields["error"] else None
         return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What changes in a job that has ended."""
+
+    fields: Mapping[str, Any]  # of the job, by name
+    lexicon: Mapping[str, str]  # entries that are added to its own, or replace them
+    book: BinaryIO | None = None  # in place of the stored one
+    name: str = ""  # of its file
 
 
 @dataclass(slots=True)

@@ -21,13 +21,12 @@ from tutti.audiobook.book import Book
 from tutti.audiobook.export import CaptionFile, ExportResult, export_book
 from tutti.audiobook.fingerprint import fingerprint, passage_keys, voice_hashes
 from tutti.audiobook.jobs.book_process import BookFile, BookProcesses, BookSummary
-from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
+from tutti.audiobook.jobs.job import AudiobookJob, JobSpec, RunningJob
 from tutti.audiobook.jobs.store import PRIVATE
 from tutti.audiobook.journal import Journal
-from tutti.audiobook.narrate import NarrationProgress, SpeechEngine, narrate
+from tutti.audiobook.narrate import NarrationProgress, SpeechEngine, language_warning, narrate
 from tutti.audiobook.passages import Passage
 from tutti.audiobook.time_left import TimeLeft
-from tutti.captions import CaptionFormat
 from tutti.errors import StorageFull
 from tutti.files import atomic_write
 from tutti.speech import Speech, SpeechParams
@@ -40,26 +39,6 @@ AudioSettings = Callable[[], Mapping[str, object]]
 CheckRoom = Callable[[int], None]  # raises StorageFull if so many more bytes do not fit
 SAMPLE_BYTES = 2  # in the journal
 COMPRESSED = 1 / 3  # most of what a compressed file has of the journal's size; .wav has all of it
-
-
-@dataclass(frozen=True, slots=True)
-class JobSpec:
-    """How a caller wants a book to be read and written."""
-
-    params: SpeechParams
-    suffix: str  # of the audio file
-    captions: CaptionFormat | None = None
-    captions_by_word: bool = False
-    encoding: str | None = None
-    title: str | None = None
-    author: str | None = None
-    notes: tuple[str, ...] = ()  # on the request itself
-    cast: tuple[str, ...] = ()  # names of speakers, whose voices are in `params`
-    loudness: str | None = None  # as `parse_loudness` reads it
-    skip: tuple[str, ...] = ()  # parts that are not read
-    year: str = ""
-    series: str = ""
-    narrator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +89,9 @@ class JobRunner:
         self._imports = ThreadPoolExecutor(n_threads, "imports", initializer=_lower_priority)  # no job waits for them
         self._importing = asyncio.Semaphore(n_threads)
 
-    async def import_book(self, folder: Path, source: BinaryIO, name: str, spec: JobSpec, caller: str) -> BookSummary:
+    async def import_book(
+        self, folder: Path, source: BinaryIO, name: str, spec: JobSpec | AudiobookJob, caller: str
+    ) -> BookSummary:
         """Copy a book into the folder of its job, parse and check it; if that fails, the folder is removed."""
         async with self._importing:
             storing = self._imports.submit(self._store, folder, source, name)
@@ -120,6 +101,11 @@ class JobRunner:
             except BaseException:
                 storing.add_done_callback(lambda _: shutil.rmtree(folder, ignore_errors=True))
                 raise
+
+    async def check_book(self, job: AudiobookJob, folder: Path) -> BookSummary:
+        """Parse and check the stored book of a job."""
+        async with self._importing:
+            return await self._books.check(self._book_file(folder / job.name, job.name, job, job.caller))
 
     async def run(
         self, job: AudiobookJob, folder: Path, running: RunningJob, on_change: Callable[[], None]
@@ -151,9 +137,10 @@ class JobRunner:
             n_bytes = SAMPLE_BYTES * sum(journal.n_samples.values())
             await self._in_thread(partial(self._check_room, round(n_bytes * (job.suffix == ".wav" or COMPRESSED))))
             result = await self._export(job, folder, book, plan, journal)
-            await self._in_thread(partial(_save_extras, folder, book, result))
+            await self._in_thread(partial(_save_extras, job, folder, book, result))
             notes = await self._in_thread(partial(_notes, job, journal, result))
-            await self._in_thread(journal.remove)
+            if not job.keep:
+                await self._in_thread(journal.remove)
         return Finished(result.duration_s, notes, book.cover is not None)
 
     async def close(self) -> None:
@@ -229,20 +216,45 @@ class JobRunner:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
 
+def new_job(
+    id: str, owner: str, caller: str, name: str, spec: JobSpec, book: BookSummary, notes: tuple[str, ...]
+) -> AudiobookJob:
+    """The job of a book that was stored under `name`."""
+    return AudiobookJob(
+        id, owner, caller, time.time(), name, spec.encoding, spec.suffix, spec.captions,
+        spec.captions_by_word, spec.params, spec.title or book.title, spec.author or book.author,
+        book.n_chapters, book.n_characters, notes,
+        cast=spec.cast, loudness=spec.loudness, skip=spec.skip,
+        year=spec.year, series=spec.series, narrator=spec.narrator, keep=spec.keep,
+    )  # fmt: skip
+
+
+def book_notes(book: BookSummary, params: SpeechParams, voices: Voices) -> tuple[str, ...]:
+    """What the caller should know before the book is spoken."""
+    warning = language_warning(book.language, params, voices)
+    return (*book.notes, *([warning] if warning else []))
+
+
 def output_path(job: AudiobookJob, folder: Path, which: str) -> Path:
     """The path of a job's "audio", "captions", "cover" or "chapters"."""
     names = {"audio": f"audio{job.suffix}", "captions": f"captions.{job.captions}", "chapters": "chapters.json"}
     return folder / names.get(which, which)
 
 
-def _save_extras(folder: Path, book: Book, result: ExportResult) -> None:
-    """Write what players want beside the audio: the cover, and the chapters as podcasts have them."""
+def _save_extras(job: AudiobookJob, folder: Path, book: Book, result: ExportResult) -> None:
+    """Write what players want beside the audio: the cover, and the chapters as podcasts have them.
+
+    Files that the job had before a correction, and has no more, are deleted.
+    """
     chapters = [{"startTime": round(mark.start_s, 3), "title": mark.title} for mark in result.chapters]
     with atomic_write(folder / "chapters.json") as file:
         file.write(json.dumps({"version": "1.2.0", "chapters": chapters}).encode())
     if book.cover:
         with atomic_write(folder / "cover") as file:
             file.write(book.cover.data)
+    written = {output_path(job, folder, which) for which in ("audio", "captions", *(["cover"] if book.cover else []))}
+    for path in {*folder.glob("audio.*"), *folder.glob("captions.*"), folder / "cover"} - written:
+        path.unlink(missing_ok=True)
 
 
 def stored_name(name: str) -> str:

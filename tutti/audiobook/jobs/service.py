@@ -11,20 +11,21 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from uuid import uuid4
 
-from tutti.audio.tagged import container
 from tutti.audiobook.jobs.import_turns import ImportTurns
-from tutti.audiobook.jobs.job import ENDED, AudiobookJob, RunningJob
-from tutti.audiobook.jobs.runner import AudioSettings, JobRunner, JobSpec, output_path, stored_name
+from tutti.audiobook.jobs.job import ENDED, AudiobookJob, Correction, JobSpec, RunningJob
+from tutti.audiobook.jobs.limits import JobLimits
+from tutti.audiobook.jobs.runner import AudioSettings, JobRunner, book_notes, new_job, output_path, stored_name
 from tutti.audiobook.jobs.store import JobStore, locked
-from tutti.audiobook.narrate import SpeechEngine, language_warning
+from tutti.audiobook.narrate import SpeechEngine
 from tutti.engine.request import LexiconChecker, check_params
-from tutti.errors import Draining, JobsLocked, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
+from tutti.errors import Draining, JobsLocked, StorageFull, TuttiError, UnknownJob, WrongState
+from tutti.speech import SpeechParams
 from tutti.tasks import cancel_all
 from tutti.voices import Voices
 
@@ -32,21 +33,12 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 AT_ONCE = 4  # jobs that run at a time
-BYTES_A_CHARACTER = 4_500  # of journal and audio together: about 15 characters a second, at 48 kB a second
 POLL_S = 1.0  # between two looks at what other servers changed; larger takes over the jobs of a dead one later
 READ_WAIT_S = 5.0  # how long a request waits for the list of jobs before it gets 503
 DELETE_WAIT_S = 10.0  # how long a delete waits until another server has stopped the job
-BYTES_A_PAUSE = 64_000  # of journal and compressed audio, for a second
+NOT_KEPT = "all of it was spoken again: the job had not kept what was spoken (keep)"
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
-
-
-@dataclass(frozen=True, slots=True)
-class JobLimits:
-    """How many jobs a server stores, and how much disk space they may use."""
-
-    max_jobs: int  # of one owner, in any state
-    max_bytes: float  # of all jobs together
 
 
 class JobService:
@@ -108,39 +100,78 @@ class JobService:
 
         `admit` gets the number of characters, and raises if the caller may not request that many.
         """
-        if self._closing:
-            raise Draining("the server is shutting down and accepts no new jobs")
-        store = await self._open()
-        container(spec.suffix)
-        voices = self._voices.seen_by(caller).of_model(spec.params.model)
-        check_params(spec.params, voices)
-        await self._lexicons.build(spec.params.lexicon)
+        store = await self._open_for_books()
+        voices = await self._check_params(spec.params, caller)
         async with self._turns.turn(caller), self._place(store, owner):
             id = uuid4().hex
             book = await self._runner.import_book(store.job_folder(id), source, name, spec, caller)
             try:
                 admit(book.n_characters)
-                spoken = book.n_characters * BYTES_A_CHARACTER / spec.params.speed
-                await self._check_disk(store, spoken + book.pause_s * BYTES_A_PAUSE)
-                warning = language_warning(book.language, spec.params, voices)
-                job = AudiobookJob(
-                    id, owner, caller, time.time(), stored_name(name), spec.encoding, spec.suffix, spec.captions,
-                    spec.captions_by_word, spec.params, spec.title or book.title, spec.author or book.author,
-                    book.n_chapters, book.n_characters, (*spec.notes, *book.notes, *([warning] if warning else [])),
-                    cast=spec.cast, loudness=spec.loudness, skip=spec.skip,
-                    year=spec.year, series=spec.series, narrator=spec.narrator,
-                )  # fmt: skip
-                await self._save(job)
+                await self._on_disk(partial(self._limits.check_disk, store, book, spec.params.speed))
+                notes = (*spec.notes, *book_notes(book, spec.params, voices))
+                await self._save(new_job(id, owner, caller, stored_name(name), spec, book, notes))
             except BaseException:
                 shutil.rmtree(store.job_folder(id), ignore_errors=True)
                 raise
         self._work.set()
         return self._jobs[id]
 
+    async def correct(
+        self, owner: str, caller: str, id: str, change: Correction, admit: Callable[[int], None]
+    ) -> AudiobookJob:
+        """Change a job that has ended, and queue it again: of what it has kept, only what differs is spoken."""
+        store = await self._open_for_books()
+        async with self._turns.turn(caller):
+            job = self._ended(owner, id)
+            params = replace(job.params, lexicon={**job.params.lexicon, **change.lexicon})
+            new = replace(job, params=params, state="queued", error=None, duration_s=None, **change.fields)
+            voices = await self._check_params(params, job.caller)
+            folder, incoming = store.job_folder(id), store.job_folder(uuid4().hex)
+            try:
+                if change.book is None:
+                    book = await self._runner.check_book(new, folder)
+                else:
+                    new = replace(new, name=stored_name(change.name))
+                    book = await self._runner.import_book(incoming, change.book, change.name, new, job.caller)
+                admit(book.n_characters)
+                await self._on_disk(partial(self._limits.check_disk, store, book, params.speed, folder))
+                if self._ended(owner, id) != job:
+                    raise WrongState("the job was changed meanwhile; try again", param="id")
+                if change.book is not None:
+                    (incoming / new.name).replace(folder / new.name)
+                notes = book_notes(book, params, voices) + ((NOT_KEPT,) if job.state == "done" and not job.keep else ())
+                await self._save(replace(new, n_chapters=book.n_chapters, n_characters=book.n_characters, notes=notes))
+                if new.name != job.name:
+                    (folder / job.name).unlink(missing_ok=True)
+            finally:
+                shutil.rmtree(incoming, ignore_errors=True)
+        self._work.set()
+        return self._jobs[id]
+
+    def _ended(self, owner: str, id: str) -> AudiobookJob:
+        job = self.get(owner, id)
+        if job.state not in ENDED:
+            raise WrongState(f"the job is {job.state}; wait until it is done, or cancel it", param="id")
+        return job
+
+    async def _open_for_books(self) -> JobStore:
+        if self._closing:
+            raise Draining("the server is shutting down and accepts no new jobs")
+        return await self._open()
+
+    async def _check_params(self, params: SpeechParams, caller: str) -> Voices:
+        """Return the voices that a caller may use with these parameters; raise if the parameters are wrong."""
+        voices = self._voices.seen_by(caller).of_model(params.model)
+        check_params(params, voices)
+        await self._lexicons.build(params.lexicon)
+        return voices
+
     @asynccontextmanager
     async def _place(self, store: JobStore, owner: str) -> AsyncIterator[None]:
         """Reserve a place among the jobs of an owner while its book is read; raise if there is none."""
-        await self._check_limits(store, owner)
+        await self._on_disk(partial(self._limits.check_bytes, store))
+        # Last: nothing may come between it and the reservation.
+        self._limits.check_number(sum(job.owner == owner for job in self._jobs.values()) + self._n_importing[owner])
         self._n_importing[owner] += 1
         try:
             yield
@@ -351,34 +382,10 @@ class JobService:
         self._notify(job.id)
         return job
 
-    async def _check_limits(self, store: JobStore, owner: str) -> None:
-        n_bytes = await self._on_disk(store.n_bytes)
-        if n_bytes >= self._limits.max_bytes:
-            raise TooManyJobs(
-                f"all jobs use {n_bytes / 1e9:.1f} GB, the limit (TUTTI_MAX_JOBS_GB); delete some and try again"
-            )
-        # Last: nothing may come between it and the reservation.
-        n_jobs = sum(job.owner == owner for job in self._jobs.values()) + self._n_importing[owner]
-        if n_jobs >= self._limits.max_jobs:
-            raise TooManyJobs(f"you have {n_jobs} jobs, the limit (TUTTI_MAX_JOBS); delete some and try again")
-
-    async def _check_disk(self, store: JobStore, needed: float) -> None:
-        free, used = await self._on_disk(store.free_bytes), await self._on_disk(store.n_bytes)
-        of_limit = self._limits.max_bytes - used
-        if needed > min(free, of_limit):
-            where = "the server's disk has" if free < of_limit else "all jobs together (TUTTI_MAX_JOBS_GB) have"
-            raise StorageFull(
-                f"this book needs about {needed / 1e9:.1f} GB, and {where} {min(free, of_limit) / 1e9:.1f} GB left"
-            )
-
     def _check_room(self, n_bytes: int) -> None:
         """Raise StorageFull if a running job may not write so much more. Called from threads."""
-        store = self._store
-        if store is not None and store.n_bytes() + n_bytes > self._limits.max_bytes:
-            raise StorageFull(
-                f"all jobs together have reached {self._limits.max_bytes / 1e9:g} GB (TUTTI_MAX_JOBS_GB); "
-                "delete some and resume, spoken passages are kept"
-            )
+        if self._store is not None:
+            self._limits.check_room(self._store, n_bytes)
 
     async def _on_disk(self, function: Callable[[], Value]) -> Value:
         return await asyncio.get_running_loop().run_in_executor(self._disk, function)

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request
@@ -17,11 +17,9 @@ from fastapi.responses import FileResponse, JSONResponse, Response, StreamingRes
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
-from tutti.audio.loudness import parse_loudness
 from tutti.audio.tagged import CONTAINERS, container
 from tutti.audiobook.cast import parse_cast
-from tutti.audiobook.formats.parts import parse_skip
-from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
+from tutti.audiobook.jobs import AudiobookJob, Correction, JobLimits, JobService, JobSpec
 from tutti.audiobook.jobs.job import ENDED
 from tutti.engine.checkpoints import audio_fingerprint
 from tutti.errors import InvalidInput
@@ -29,12 +27,13 @@ from tutti.server.body_limit import check_json, limit_body, read_body, refuse_co
 from tutti.server.client_key import connection_key
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.errors import ErrorBody, NotJson, TooLarge, rename_param
-from tutti.server.job_schemas import Deleted, JobBody, JobList, JobStatus, job_status
+from tutti.server.job_schemas import BookFields, CorrectionBody, Deleted, JobBody, JobList, JobStatus, job_status
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.notices import ignored_headers
 from tutti.server.openapi import BINARY, CAPTION_FILES, EVENTS, Responses, error_responses
 from tutti.server.podcast import podcast, podcast_item
 from tutti.server.responses import sse_event
+from tutti.server.schemas import all_entries
 from tutti.server.service import Service
 from tutti.tasks import cancel_all
 from tutti.text.options import parse_pauses
@@ -44,6 +43,7 @@ FEED, CHAPTERS = "application/rss+xml", "application/json+chapters"
 COVERS = {"image/png": BINARY, "image/jpeg": BINARY}
 PNG = b"\x89PNG"
 MAX_FIELDS = 40  # of a form
+Body = TypeVar("Body", bound=BookFields)
 
 
 def _error(text: str) -> dict[str, Any]:
@@ -88,22 +88,45 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
 
     owner_of_request = Depends(owner)
 
-    @routes.post("", status_code=201, response_model=JobStatus, responses=CHANGES, openapi_extra=_body_document())
-    async def create(request: Request, owner: str = owner_of_request) -> Response:
-        """Read a book: JSON with `text`, or a form with `file`, such as an .epub. A restart resumes it."""
+    def limited(request: Request) -> Request:
+        """The same request, which fails if its book is too large."""
         refuse_compressed(request.headers)
         max_mb = service.settings.max_job_mb
         too_large = TooLarge(f"a book may have {max_mb:g} MB (TUTTI_MAX_JOB_MB)", param="file")
-        limited = Request(request.scope, limit_body(request.receive, round(max_mb * 1e6), too_large))
-        async with aclosing(_parse_request(limited, service.settings.max_body)) as parsed:
+        return Request(request.scope, limit_body(request.receive, round(max_mb * 1e6), too_large))
+
+    @routes.post(
+        "", status_code=201, response_model=JobStatus, responses=CHANGES, openapi_extra=_body_document(JobBody)
+    )
+    async def create(request: Request, owner: str = owner_of_request) -> Response:
+        """Read a book: JSON with `text`, or a form with `file`, such as an .epub. A restart resumes it."""
+        async with aclosing(_parse_request(limited(request), service.settings.max_body, JobBody)) as parsed:
             body, source, name = await anext(parsed)
+            if source is None:
+                raise InvalidInput("send a book as `file` in a form, or its text as `text`", param=name)
             caller = request.state.caller
             admit = partial(service.limits.characters.take, caller)
-            with rename_param(out="format", book="file"):
+            with rename_param(book="file"):
                 creating = jobs.create(owner, caller, source, name, _job_params(body, service, caller), admit)
                 job = await cancel_on_disconnect(request.receive, creating)
         headers = {"location": f"/v1/jobs/{job.id}", **ignored_headers(body.ignored_options())}
         return JSONResponse(status_of(job).model_dump(), 201, headers)
+
+    @routes.post(
+        "/{id}/again", response_model=JobStatus, responses=CHANGES, openapi_extra=_body_document(CorrectionBody)
+    )
+    async def again(request: Request, id: str, owner: str = owner_of_request) -> Response:
+        """Correct a job that has ended: another text, words of its lexicon, tags, files. `keep` spares the rest."""
+        jobs.get(owner, id)
+        async with aclosing(_parse_request(limited(request), service.settings.max_body, CorrectionBody)) as parsed:
+            body, source, name = await anext(parsed)
+            caller = request.state.caller
+            entries = all_entries(body.lexicon_id, body.lexicon, service.aliases_of_caller(caller))
+            change = Correction(body.job_fields(), entries, source, name)
+            admit = partial(service.limits.characters.take, caller)
+            with rename_param(book="file"):
+                job = await cancel_on_disconnect(request.receive, jobs.correct(owner, caller, id, change, admit))
+        return JSONResponse(status_of(job).model_dump(), headers=ignored_headers(body.ignored_options()))
 
     @routes.get("", responses={401: NOT_FOUND[401]})
     async def listing(owner: str = owner_of_request) -> JobList:
@@ -204,40 +227,36 @@ def _job_params(body: JobBody, service: Service, caller: str) -> JobSpec:
     params = replace(params, pauses={**parse_pauses(service.settings.pauses), **params.pauses})
     cast = None if body.cast is None else parse_cast(body.cast, aliases.known)
     params = cast.params(params) if cast else params
-    if body.loudness:
-        parse_loudness(body.loudness)
-    suffix = f".{(body.format or 'm4b').lower()}"
-    with rename_param(out="format"):
-        container(suffix)
-    return JobSpec(
-        *(params, suffix, body.captions, bool(body.captions_by_word), body.encoding),
-        title=body.title, author=body.author, notes=notes, cast=cast.names if cast else (),
-        loudness=body.loudness or None, skip=tuple(sorted(parse_skip(body.skip or ""))),
-        year=body.year or "", series=body.series or "", narrator=body.narrator or "",
-    )  # fmt: skip
+    return JobSpec(params, notes=notes, cast=cast.names if cast else (), **{"suffix": ".m4b", **body.job_fields()})
 
 
-async def _parse_request(request: Request, max_json: int) -> AsyncGenerator[tuple[JobBody, BinaryIO, str]]:
-    """Yield the options, the book and its file name."""
+async def _parse_request(
+    request: Request, max_json: int, kind_of_body: type[Body]
+) -> AsyncGenerator[tuple[Body, BinaryIO | None, str]]:
+    """Yield the options, the book and its file name; without a book, the name of the field in which it belongs."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        body = _validate(await _json(request, max_json))
-        if not body.text:
-            raise InvalidInput("text is missing", param="text")
-        yield body, io.BytesIO(body.text.encode("utf-8", "replace")), "book.md"
+        body = _validate(await _json(request, max_json), kind_of_body)
+        yield (body, *_text_file(body, "text"))
     elif kind == "multipart/form-data":
         async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
             upload = form.get("file")
             fields = {name: value for name, value in form.items() if isinstance(value, str)}
-            body = _validate(_parse_tables(fields))
+            body = _validate(_parse_tables(fields), kind_of_body)
             if isinstance(upload, UploadFile):
                 yield body, upload.file, PurePath(upload.filename or "book").name
-            elif body.text:
-                yield body, io.BytesIO(body.text.encode("utf-8", "replace")), "book.md"
             else:
-                raise InvalidInput("send a book as `file`, or its text as `text`", param="file")
+                yield (body, *_text_file(body, "file"))
     else:
         raise NotJson("send JSON (application/json) or a form with a file (multipart/form-data)")
+
+
+def _text_file(body: BookFields, missing: str) -> tuple[BinaryIO | None, str]:
+    if body.text is None:
+        return None, missing
+    if not body.text:
+        raise InvalidInput("text is empty", param="text")
+    return io.BytesIO(body.text.encode("utf-8", "replace")), "book.md"
 
 
 async def _json(request: Request, max_bytes: int) -> Any:
@@ -267,16 +286,16 @@ def _parse_tables(fields: dict[str, str]) -> dict[str, Any]:
     return parsed
 
 
-def _validate(content: Any) -> JobBody:
+def _validate(content: Any, kind: type[Body]) -> Body:
     try:
-        return JobBody.model_validate(content)
+        return kind.model_validate(content)
     except ValidationError as exc:
         raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in exc.errors()]) from exc
 
 
-def _body_document() -> dict[str, Any]:
+def _body_document(body: type[BookFields]) -> dict[str, Any]:
     """Return the OpenAPI description of the body, which FastAPI cannot derive: the route parses it itself."""
-    schema = JobBody.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
     schema.pop("$defs", None)
     form = {**schema, "properties": {"file": {"type": "string", "format": "binary"}, **schema["properties"]}}
     content = {"application/json": {"schema": schema}, "multipart/form-data": {"schema": form}}

@@ -3,7 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { address } from "../address";
 import { explain, type Problem } from "../problems";
 import { saveBlob } from "../save";
-import { get, key, send } from "../server";
+import { get, key, postForm, send } from "../server";
 
 export interface Job {
   id: string;
@@ -17,6 +17,7 @@ export interface Job {
   voice: string;
   duration_s: number | null;
   cover: boolean; // once it is done
+  keep: boolean; // whether a correction speaks only what differs
   progress: { fraction: number; spoken_s: number; left_s: number | null; step: string } | null;
   error: { code: string; message: string } | null;
   notes: string[];
@@ -67,6 +68,7 @@ async function act(action: () => Promise<unknown>): Promise<void> {
 
 export const pause = (job: Job) => act(() => send("POST", `/v1/jobs/${job.id}/cancel`));
 export const resume = (job: Job) => act(() => send("POST", `/v1/jobs/${job.id}/resume`));
+export const correct = (job: Job, form: FormData) => act(() => postForm(`/v1/jobs/${job.id}/again`, form));
 export const remove = (job: Job) => act(() => send("DELETE", `/v1/jobs/${job.id}`));
 
 /** Save a file of a finished job. A link cannot send a key, so with one the page fetches the file itself. */

@@ -14,6 +14,7 @@ export const file = signal<File | null>(null);
 export const format = signal("m4b");
 export const withCaptions = signal(false);
 export const skipping = signal(false); // the copyright page and the notes
+export const keeping = signal(false); // what was spoken, for corrections
 export const sending = signal(false);
 /** What overrides that of the book; "" leaves it. */
 export const ABOUT = { title: "Title", author: "Author", series: "Series" } as const;
@@ -45,6 +46,7 @@ export async function upload(): Promise<void> {
   form.set("voice", writeBlend(request.value.voice));
   form.set("format", format.value);
   if (withCaptions.value) form.set("captions", "srt");
+  if (keeping.value) form.set("keep", "true");
   if (skipping.value) form.set("skip", "copyright,notes");
   for (const [name, text] of Object.entries(about.value)) if (text.trim()) form.set(name, text.trim());
   form.set("file", book, book.name);
@@ -61,7 +63,7 @@ export async function upload(): Promise<void> {
 }
 
 /** The entries of "word = how it is said", a line for each; the server refuses one that says nothing. */
-function parseWords(lines: string): Record<string, string> {
+export function parseWords(lines: string): Record<string, string> {
   const filled = lines.split("\n").filter((line) => line.trim());
   return Object.fromEntries(
     filled.map((line) => {

@@ -5,6 +5,7 @@ import { ProblemBox } from "../problem-box";
 import { displayName, request, selectVoice, voices } from "../state";
 import "./books.css";
 import { formatLeft, formatSeconds } from "../time";
+import { Correction } from "./correction";
 import { download, type Job, jobs, pause, problem, remove, resume, watchJobs } from "./jobs";
 import { open, placeOf } from "./listen";
 import { BookPlayer } from "./player";
@@ -17,6 +18,7 @@ import {
   bookWords,
   file,
   format,
+  keeping,
   sending,
   skipping,
   SUFFIXES,
@@ -115,6 +117,14 @@ function Upload() {
             />{" "}
             without copyright page and notes
           </label>
+          <label class="check" title="About 3 kB for each character, until you delete the audiobook">
+            <input
+              type="checkbox"
+              checked={keeping.value}
+              onChange={(event) => (keeping.value = event.currentTarget.checked)}
+            />{" "}
+            to be corrected later
+          </label>
           <About />
           <button type="button" class="primary" disabled={sending.value} onClick={() => void upload()}>
             {sending.value ? "Sending…" : "Make audiobook"}
@@ -194,7 +204,7 @@ function Card({ job }: { job: Job }) {
       </p>
       {job.error ? <p class="error">{job.error.message}</p> : null}
       {job.notes.length ? (
-        <details>
+        <details class="notes">
           <summary>
             {job.notes.length} {job.notes.length === 1 ? "note" : "notes"} on what was not read as written
           </summary>
@@ -206,6 +216,7 @@ function Card({ job }: { job: Job }) {
         </details>
       ) : null}
       {job.state === "done" && open.value === job.id ? <BookPlayer job={job} /> : null}
+      {job.state === "done" ? <Correction job={job} /> : null}
       <div class="row">
         {job.state === "done" && open.value !== job.id ? (
           <button type="button" class="primary" aria-label={`Listen to ${job.title}`} onClick={() => (open.value = job.id)}>
