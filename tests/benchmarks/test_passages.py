@@ -15,9 +15,10 @@ def test_a_third_of_150_passages_is_held_out() -> None:
     assert all(one.text and one.readings for one in chosen)
 
 
-def test_a_third_of_300_written_lines_is_held_out_in_each_category() -> None:
-    chosen = passages("written")
-    assert len(chosen) == 300
+@pytest.mark.parametrize(("data", "n_lines"), [("written", 300), ("written3", 102)])
+def test_a_third_of_the_written_lines_is_held_out_in_each_category(data: str, n_lines: int) -> None:
+    chosen = passages(data)
+    assert len(chosen) == n_lines
     for category in {one.category for one in chosen}:
         members = [one.held_out for one in chosen if one.category == category]
         assert members == [False, False, True] * (len(members) // 3)

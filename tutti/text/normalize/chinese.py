@@ -1,6 +1,6 @@
 """Chinese normalisation: numbers, dates, times, money and units as characters.
 
-二 and 两 after Lü Shuxiang (现代汉语八百词), figures in writing after GB/T 15835-2011.
+二 and 两 after the note on them in 现代汉语词典 (entry 两), figures as chapter 5 of GB/T 15835-2011 writes them.
 """
 
 import re
@@ -15,25 +15,13 @@ _PLACES = ("", "十", "百", "千")
 _GROUPS = ("", "万", "亿", "万亿")
 MAX_DIGITS = 16  # longer numbers are spoken digit by digit
 
-_UNITS = (
-    {"km/h": "公里每小时", "km²": "平方公里", "m²": "平方米", "km": "公里", "cm": "厘米", "mm": "毫米"}
-    | {"m": "米"}
-    | {"kg": "公斤", "mg": "毫克", "g": "克", "ml": "毫升", "mL": "毫升", "L": "升", "℃": "摄氏度"}
-    | {"°C": "摄氏度", "°F": "华氏度"}
-    | {
-        "°": "度",
-        "GB": "吉字节",
-        "TB": "太字节",
-        "W": "瓦",
-        "kW": "千瓦",
-        "V": "伏",
-        "Hz": "赫兹",
-        "t": "吨",
-        "ha": "公顷",
-        "MB": "兆字节",
-        "元": "元",
-    }
-)
+_UNITS = {
+    "km/h": "公里每小时", "km²": "平方公里", "m²": "平方米", "km": "公里", "cm": "厘米", "mm": "毫米",
+    "m": "米", "kg": "公斤", "mg": "毫克", "g": "克", "ml": "毫升", "mL": "毫升", "L": "升",
+    "℃": "摄氏度", "°C": "摄氏度", "°F": "华氏度", "°": "度", "GB": "吉字节", "TB": "太字节",
+    "W": "瓦", "kW": "千瓦", "V": "伏", "Hz": "赫兹", "t": "吨", "ha": "公顷", "MB": "兆字节",
+    "元": "元",
+}  # fmt: skip
 _MONEY = {"¥": "元", "￥": "元", "$": "美元", "€": "欧元", "£": "英镑", "₹": "卢比"}
 _SYMBOLS = _MONEY | {
     "%": "百分号", "&": "和", "+": "加", "=": "等于", "@": "艾特", "×": "乘", "÷": "除以", "#": "井号", "℃": "摄氏度",

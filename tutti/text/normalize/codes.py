@@ -83,7 +83,6 @@ _STREET = re.compile(
 _FROM_TO = re.compile(r"(?<=\d)-to-(?=\d)|(?<=\d/[2-9])\s?-\s?(?=\d/[2-9]\b)")
 _ZIP = re.compile(r"(?<=[A-Z]{2} )(?P<n>\d{5}(?:-\d{4})?)(?![\w-])")
 _HEX = re.compile(r"\b0x(?P<n>[0-9a-fA-F]{1,64})\b|#(?P<rgb>[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
-_SCREEN = re.compile(r"(?<![\w.,])(?P<n>\d{3,4})(?P<p>[pi])\b")
 _HYPHENATED = re.compile(
     r"(?<![\w.,-])(?P<name>(?![AaPp][Mm]-)[A-Za-z]{1,16})(?P<hyphen>-)(?P<n>\d{1,5})(?![\w]|[.,]\d|-\d)"
 )
@@ -129,7 +128,6 @@ def expand(aligned: AlignedText, *, phones: bool = True) -> AlignedText:
     aligned = aligned.sub(_DIALLED, lambda match: {"n": digits(match["n"])})
     aligned = aligned.sub(_NUMBERED_PLACE, _expand_number).sub(_STREET, _expand_number)
     aligned = aligned.sub(_ZIP, lambda match: digits(match["n"])).sub(_HEX, _hex)
-    aligned = aligned.sub(_SCREEN, lambda match: f"{code(match['n'])} {match['p'].upper()}")
     aligned = aligned.sub(_HYPHENATED, _hyphenated)
     aligned = aligned.sub(_TEAM, _team) if "ers" in aligned.text else aligned
     aligned = _slashed_figures(aligned) if "/" in aligned.text else aligned

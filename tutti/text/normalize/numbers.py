@@ -1,4 +1,7 @@
-"""Numbers in English words, as the spellout rules of CLDR have them; years in pairs."""
+"""Numbers in English words after CLDR: spellout-cardinal of common/rbnf/en.xml, British ones its -cardinal-verbose.
+
+Years after spellout-numbering-year of en_IN.xml: 2005 is "two thousand five", where en.xml has "twenty oh-five".
+"""
 
 import re
 

@@ -9,7 +9,7 @@ class Region(NamedTuple):
     """How one country reads figures and abbreviations."""
 
     british: bool = False  # "one hundred and five", kilometre, the day before the month
-    lakh: bool = False  # 12,34,567 is twelve lakh; CLDR's spellout rules of en-IN
+    lakh: bool = False  # 12,34,567 is twelve lakh; CLDR, common/rbnf/en_IN.xml
     abbreviations: Mapping[str, str] = {}  # with a point, or at the end of a part of an address
     postcode: re.Pattern[str] | None = None  # its group n is read digit by digit
 
