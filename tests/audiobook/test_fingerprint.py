@@ -11,7 +11,7 @@ import pytest
 
 from tutti import __version__
 from tutti.audiobook.book import Chapter
-from tutti.audiobook.fingerprint import fingerprint, passage_keys, voice_hashes
+from tutti.audiobook.fingerprint import fingerprints, voice_hashes
 from tutti.audiobook.passages import passages
 from tutti.engine.checkpoints import audio_fingerprint
 from tutti.errors import InvalidInput
@@ -26,7 +26,11 @@ CPU = {"device": "cpu", "backend": "onnx", "precision": "fp32", "vocoder": "exac
 
 def of(params: SpeechParams = PARAMS, chapters: tuple[Chapter, ...] = CHAPTERS, **chosen: Any) -> str:
     settings = Settings(**{**CPU, **chosen})
-    return fingerprint(params, chapters, list(passages(chapters)), audio_fingerprint(settings), {})
+    return fingerprints(params, chapters, list(passages(chapters)), audio_fingerprint(settings), {})[0]
+
+
+def passage_keys(params: SpeechParams, chapters: tuple[Chapter, ...]) -> list[str]:
+    return fingerprints(params, chapters, list(passages(chapters)), {}, {})[1]
 
 
 def test_it_is_the_same_for_the_same_sound(tmp_path: Path) -> None:
@@ -60,7 +64,7 @@ def test_it_changes_with_the_text_the_params_and_the_settings() -> None:
 def test_an_entry_of_a_lexicon_changes_the_passages_that_have_its_word(word: str, text: str, applies: bool) -> None:
     def key(lexicon: dict[str, str]) -> str:
         chapters = (Chapter("one", text),)
-        (only,) = passage_keys(replace(PARAMS, lexicon=lexicon), chapters, list(passages(chapters)), {}, {})
+        (only,) = passage_keys(replace(PARAMS, lexicon=lexicon), chapters)
         return only
 
     assert (key({}) != key({word: "other words"})) == applies
@@ -68,10 +72,10 @@ def test_an_entry_of_a_lexicon_changes_the_passages_that_have_its_word(word: str
 
 def test_no_two_passages_have_one_key() -> None:
     chapters = (Chapter("one", "It fell."), Chapter("two", "It fell."))
-    keys = passage_keys(PARAMS, chapters, list(passages(chapters)), {}, {})
+    keys = passage_keys(PARAMS, chapters)
     assert len(set(keys)) == 2
-    assert keys[0] == passage_keys(PARAMS, chapters[1:], list(passages(chapters[1:])), {}, {})[0]
-    assert not set(keys) & set(passage_keys(replace(PARAMS, speed=1.1), chapters, list(passages(chapters)), {}, {}))
+    assert keys[0] == passage_keys(PARAMS, chapters[1:])[0]
+    assert not set(keys) & set(passage_keys(replace(PARAMS, speed=1.1), chapters))
 
 
 def test_it_changes_with_the_own_voices_that_speak(tmp_path: Path) -> None:
@@ -79,7 +83,7 @@ def test_it_changes_with_the_own_voices_that_speak(tmp_path: Path) -> None:
         for name, value in (("kira", kira), ("tom", tom)):
             np.save(tmp_path / f"{name}.npy", np.full((510, 256), float(value)))
         voices, plan = Voices(tmp_path, tmp_path), list(passages(chapters))
-        return fingerprint(params, chapters, plan, {}, voice_hashes(params, chapters, voices))
+        return fingerprints(params, chapters, plan, {}, voice_hashes(params, chapters, voices))[0]
 
     params = SpeechParams("af_sky+tom", voice_names={"narrator": "kira"})
     chapters = (Chapter("one", "Deep [voice:narrator]water runs."),)

@@ -32,43 +32,32 @@ def voice_hashes(params: SpeechParams, chapters: Iterable[Chapter], voices: Voic
     return voices.hashes([*names, *(resolve_aliases(name, params.voice_names) for name in names)])
 
 
-def fingerprint(
+def fingerprints(
     params: SpeechParams,
-    chapters: Iterable[Chapter],
-    plan: Iterable[Passage],
+    chapters: Sequence[Chapter],
+    plan: Sequence[Passage],
     settings: Mapping[str, object],
     own_voices: Mapping[str, str],
-) -> str:
-    """Hash all that the audio depends on: version, `params`, `settings`, own voices, the text and where it is cut."""
-    return _hash(
+) -> tuple[str, list[str]]:
+    """Hash all that the audio depends on: of the whole book, and of each passage its own text and its words only."""
+    whole = _hash(
         __version__,
         _sound(params, settings, own_voices),
         *(chapter.text for chapter in chapters),
         *(repr(passage) for passage in plan),
     )
-
-
-def passage_keys(
-    params: SpeechParams,
-    chapters: Sequence[Chapter],
-    plan: Iterable[Passage],
-    settings: Mapping[str, object],
-    own_voices: Mapping[str, str],
-) -> list[str]:
-    """Hash all that the audio of each passage depends on: as `fingerprint`, of its own text and its words only."""
     per_passage = len(params.lexicon) <= FEW_WORDS
     sound = _sound(replace(params, lexicon={}) if per_passage else params, settings, own_voices)
     words = {word: _first_part(word) for word in params.lexicon} if per_passage else {}
     counts = Counter[str]()
     keys = []
-    for passage in plan:
-        text = passage.text(chapters)
+    for text in (passage.text(chapters) for passage in plan):
         plain = _plain(text)
         used = {word: params.lexicon[word] for word, part in words.items() if part in plain}
         key = _hash(__version__, sound, json.dumps(used, sort_keys=True), text)
         counts[key] += 1  # passages with the same text
         keys.append(f"{key} {counts[key]}")
-    return keys
+    return whole, keys
 
 
 def _sound(params: SpeechParams, settings: Mapping[str, object], own_voices: Mapping[str, str]) -> str:

@@ -93,7 +93,7 @@ def read(
     from tutti.audiobook.about import with_reader
     from tutti.audiobook.cast import read_cast, with_cast
     from tutti.audiobook.export import CaptionFile, export_book
-    from tutti.audiobook.fingerprint import fingerprint, passage_keys, voice_hashes
+    from tutti.audiobook.fingerprint import fingerprints, voice_hashes
     from tutti.audiobook.formats.parts import parse_skip
     from tutti.audiobook.journal import Journal
     from tutti.audiobook.narrate import language_warning, narrate
@@ -126,9 +126,7 @@ def read(
     check_chapter_marks(parsed.chapters, params.voice_names, voices)
     plan = list(passages(parsed.chapters, text_options(settings).pauses))
     used = voice_hashes(params, parsed.chapters, voices)
-    sound = audio_fingerprint(settings)
-    identity = fingerprint(params, parsed.chapters, plan, sound, used)
-    keys = passage_keys(params, parsed.chapters, plan, sound, used)
+    identity, keys = fingerprints(params, parsed.chapters, plan, audio_fingerprint(settings), used)
     journal_path = path.with_name(f"{path.name}.reading")
     if restart:
         journal_path.unlink(missing_ok=True)

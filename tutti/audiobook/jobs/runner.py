@@ -19,7 +19,7 @@ from tutti.audio.tagged import container
 from tutti.audiobook.about import with_reader
 from tutti.audiobook.book import Book
 from tutti.audiobook.export import CaptionFile, ExportResult, export_book
-from tutti.audiobook.fingerprint import fingerprint, passage_keys, voice_hashes
+from tutti.audiobook.fingerprint import fingerprints, voice_hashes
 from tutti.audiobook.jobs.book_process import BookFile, BookProcesses, BookSummary
 from tutti.audiobook.jobs.job import AudiobookJob, JobSpec, RunningJob
 from tutti.audiobook.jobs.store import PRIVATE
@@ -116,9 +116,8 @@ class JobRunner:
         book, plan = self._with_tags(job, parsed.book), parsed.plan
         audio_settings = await self._in_thread(self._audio_settings)
         used = voice_hashes(job.params, book.chapters, self._voices.seen_by(job.caller).of_model(job.params.model))
-        sound = (job.params, book.chapters, plan, audio_settings, used)
-        mark = await self._in_thread(partial(fingerprint, *sound))
-        keys = await self._in_thread(partial(passage_keys, *sound))
+        hashing = partial(fingerprints, job.params, book.chapters, plan, audio_settings, used)
+        mark, keys = await self._in_thread(hashing)
 
         estimate = TimeLeft()
 
