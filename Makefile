@@ -39,6 +39,9 @@ test-clients: .venv/.dev  ## run the code of docs/integrations with the real cli
 test-cluster: .venv-ray/.dev  ## run the tests that start Ray, in a virtual environment of its own: under 5 minutes
 	.venv-ray/bin/pytest -m cluster $(ARGS) tests/cluster
 
+light: .venv/.dev  ## train light for a checkpoint of others, on a CUDA device with 80 GB: make light CHECKPOINT=/path/folder
+	.venv/bin/python -m scripts.train_light "$(CHECKPOINT)" $(ARGS)
+
 page: $(PAGE)  ## build the web page from web/ into the package (needs npm)
 
 dist: .venv/.dev page  ## build wheel and sdist, with the page inside, and the tested versions into dist/ (needs npm)
@@ -88,4 +91,4 @@ page-if-possible:
 # Taken literally: "$5" is money here, not a variable.
 override export TEXT := $(value TEXT)
 export OUT
-.PHONY: help serve speak install check test lint test-clients test-cluster page page-if-possible dist pictures audit fmt clean
+.PHONY: help serve speak install check test lint test-clients test-cluster light page page-if-possible dist pictures audit fmt clean

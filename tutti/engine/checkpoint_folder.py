@@ -16,6 +16,7 @@ SUFFIXES = (".onnx", ".safetensors", ".pth", ".pt", ".npz")  # of weights; a pro
 WEIGHT_FOLDERS = (".", "onnx")
 VOICE_FOLDERS = ("voices", "voicepacks")
 CONFIG, CARD = "config.json", "README.md"
+LIGHT = "light.npz"  # weights of its light vocoder, by `make light`; not of Kokoro
 MAX_CONFIG = 1_000_000  # bytes
 MAX_CARD = 1_000_000
 MAX_VOICE = 5_000_000  # bytes; a larger file is one of weights
@@ -70,6 +71,7 @@ def translate(symbols: Mapping[str, int]) -> tuple[int, ...] | None:
 def _weights(folder: Path, name: str) -> Path:
     every = [path for each in WEIGHT_FOLDERS for path in sorted((folder / each).glob("*")) if path.suffix in SUFFIXES]
     every = [path for path in every if path.suffix != ".pt" or path.stat().st_size >= MAX_VOICE]
+    every = [path for path in every if path.name != LIGHT]
     for suffix in SUFFIXES:
         files = [path for path in every if path.suffix == suffix]
         if whole := [path for path in files if len(files) == 1 or path.name == "model.onnx"]:
