@@ -10,7 +10,7 @@ The path of a run, one file each:
     critic      discriminators for the last part of a run
     optimiser   Muon, Adam and the average of the weights
     step        one training step, captured as a CUDA graph
-    students    the networks that can be taught, by name; `nano_student` is the one that needs no decoder
+    students    the networks that can be taught, by name, and what each reads
     evaluation  held-out rows, measured as `verify` does
     verify/     `python -m training.verify`: the gates of a light vocoder, against the exact one
     checkpoint  weights in pieces

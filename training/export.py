@@ -139,7 +139,7 @@ def export_text(checkpoint: Path, out: Path = weights.TEXT_PATH) -> None:
 
 
 def export_nano(checkpoint: Path, out: Path = weights.NANO_PATH, gain_db: float = 0.0) -> None:
-    from training.nano_student import NanoNetwork
+    from tutti.model.torch.nano import NanoNetwork
 
     state = louder(read_checkpoint(checkpoint), gain_db)
     network = NanoNetwork.of(_tensors(state))

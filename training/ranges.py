@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from training.nano_student import NanoNetwork, text_and_energy
 from tutti.model.light import weights
 from tutti.model.onnx.light import LightVocoder
 from tutti.model.onnx.model import OnnxModel
 from tutti.model.torch.light import TIMBRE, LightNetwork, SpectralNetwork, row_statistics
+from tutti.model.torch.nano import NanoNetwork, text_and_energy
 from tutti.speech import Frames
 from tutti.verify.sentences import sentences
 from tutti.voices import Voices

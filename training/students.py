@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from training.nano_student import NanoNetwork, text_and_energy
 from tutti.model.torch.light import LightNetwork, SpectralNetwork
+from tutti.model.torch.nano import NanoNetwork, text_and_energy
 
 DecoderInputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # features, pitch, energy, frames, style
 

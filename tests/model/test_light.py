@@ -77,14 +77,14 @@ def test_pytorch_and_onnx_runtime_agree(row: Frames, decoded: LightInput) -> Non
     torch = pytest.importorskip("torch")
     from tutti.model.light.noise import normal, row_seed
     from tutti.model.torch.light import harmonic_phase
-    from tutti.model.torch.light_model import load_network
+    from tutti.model.torch.light_model import STUDENTS
 
     network = open_session(light_graph(without_ranges(weights.read())), 1)  # which are those of speech
     whole = generate(partial(predict, network, decoded, row), row, 0, N_FRAMES)
     f0 = torch.from_numpy(row.f0)[None]
     noise = normal(np.array([row_seed(row.durations, row.style)]), np.arange(len(whole)))
     with torch.inference_mode():
-        samples = load_network()(
+        samples = STUDENTS["light"].load()(
             torch.from_numpy(decoded.features),
             f0,
             harmonic_phase(f0),

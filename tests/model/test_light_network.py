@@ -9,7 +9,6 @@ from tutti.model.light.noise import normal, row_seed
 from tutti.model.light.row import row_statistics as statistics_in_numpy
 from tutti.model.light.signal import HOP, REACH
 from tutti.model.torch.light import (
-    CONTEXT,
     InverseRealFFT,
     LightNetwork,
     RealFFT,
@@ -66,11 +65,11 @@ def test_statistics_of_a_row_do_not_hear_what_pads_it() -> None:
 def test_a_window_with_context_is_exactly_the_whole(network: LightNetwork) -> None:
     x, f0, phase, timbre, noise = inputs(120)
     whole = network(x, f0, phase, timbre, noise)
-    around = CONTEXT + REACH
+    around = network.context + REACH
     window = slice(50 - around, 70 + around)
     samples = slice(HOP * window.start, HOP * window.stop)
     part = network(x[:, window], f0[:, window], phase[:, window], timbre, noise[:, samples])
-    assert CONTEXT == 27
+    assert network.context == 27
     torch.testing.assert_close(
         part[:, around * HOP : -around * HOP], whole[:, 50 * HOP : 70 * HOP], atol=1e-5, rtol=1e-4
     )

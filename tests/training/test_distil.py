@@ -8,8 +8,8 @@ import pytest
 
 from tests.training.fakes import WORDS, HummingTeacher, silent_voices
 from training import distil
-from training.nano_student import READ
 from training.students import LIGHT
+from tutti.model.torch.nano import READ
 
 pytestmark = pytest.mark.slow
 

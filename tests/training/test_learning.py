@@ -25,7 +25,7 @@ from training.verify.light import LightGates
 from tutti.model.light import weights as packed
 from tutti.model.light.row import N_STATISTICS
 from tutti.model.light.signal import HOP
-from tutti.model.torch.light import CONTEXT, LightNetwork, harmonic_phase, row_statistics
+from tutti.model.torch.light import LightNetwork, harmonic_phase, row_statistics
 from tutti.verify.mel import distance_db
 
 pytestmark = pytest.mark.slow
@@ -68,7 +68,7 @@ def test_a_loss_has_finite_gradients_at_silence() -> None:
 
 
 def test_the_middle_of_a_segment_is_spoken_as_in_its_row(network: LightNetwork) -> None:
-    n, around = 20, CONTEXT
+    n, around = 20, network.context
     total = n + 2 * around
     f0 = torch.full((2, total), 140.0)
     phase, timbre, features = harmonic_phase(f0), torch.randn(2, 128), torch.randn(2, total, 512)

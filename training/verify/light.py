@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -50,11 +50,9 @@ NANO_GATES = LightGates(
 
 def light_gates(choice: Choice) -> LightGates:
     """PyTorch chooses its kernels by shape, so windows differ from the whole by rounding errors."""
-    if choice.vocoder == "nano":
-        return NANO_GATES
-    if choice.backend == "onnx":
-        return LightGates()
-    return LightGates(join=1e-4 if choice.precision == "fp32" else 1e-2)
+    gates = NANO_GATES if choice.vocoder == "nano" else LightGates()
+    join = 0.0 if choice.backend == "onnx" else 1e-4 if choice.precision == "fp32" else 1e-2
+    return replace(gates, join=join)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,11 @@ PRIORS: dict[tuple[str, str, str], Coefficients] = {
     ("torch", "cpu", "acoustic"): (0.02, 0.005, 0.002, 0.0),
     ("torch", "cpu", "vocoder"): (0.05, 0.01, 0.03, 0.0),
     ("torch", "cpu", "light"): (0.02, 0.005, 0.005, 0.0),
+    ("torch", "cpu", "nano"): (0.02, 0.005, 0.001, 0.0),
     ("torch", "cuda", "acoustic"): (0.002, 0.0, 4e-6, 2.2e-5),
     ("torch", "cuda", "vocoder"): (0.002, 0.0, 4.8e-6, 0.0),
     ("torch", "cuda", "light"): (0.002, 0.0, 2.2e-6, 0.0),
+    ("torch", "cuda", "nano"): (0.002, 0.0, 1e-6, 0.0),
 }
 
 

@@ -88,8 +88,6 @@ def choose(
         compile = "off"
     if compile != "off" and device != "cuda":
         raise InvalidInput(f"compile={compile} is for a CUDA device; on a processor choose off", param="compile")
-    if vocoder == "nano" and backend != "onnx":
-        raise InvalidInput("vocoder=nano is for backend=onnx; choose light or exact, or device=cpu", param="vocoder")
     if text == "auto":
         text = "exact" if vocoder == "exact" or backend != "onnx" else "light"
     if text == "light" and backend != "onnx":
@@ -159,7 +157,7 @@ def load(
                     vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
                     cache=(cache or path.parent) / "compiled",
                 )
-            return LightTorchModel(exact) if choice.vocoder == "light" else exact
+            return exact if choice.vocoder == "exact" else LightTorchModel(exact, choice.vocoder)
 
 
 def describe(choice: Choice) -> str:

@@ -10,5 +10,5 @@
 
 The network runs at two steps a frame. It has no norm over time, and what it knows of the whole row is settled before
 the first window, so a window with CONTEXT_STEPS on both sides gives exactly the samples of the whole row.
-../onnx/light.py runs it in ONNX Runtime, ../torch/light.py in PyTorch; ../onnx/nano.py runs nano.
+../onnx/light.py and nano.py run them in ONNX Runtime, ../torch/light_model.py in PyTorch.
 """

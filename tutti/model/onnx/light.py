@@ -17,7 +17,7 @@ from tutti.model.onnx.graph_files import packaged_graph
 from tutti.model.onnx.light_graph import DECODED, PITCH, RANGES, SPECTRA, STYLE, TAPS, TIMBRE, light_graph
 from tutti.model.onnx.session import open_session, run
 from tutti.model.onnx.windows import SHORT_FRAMES, WindowedVocoder, needed, relative
-from tutti.speech import Frames, Span
+from tutti.speech import Frames
 
 Floats = NDArray[np.float32]
 CONTEXTS = range(CONTEXT_STEPS - REACH, -1, -(TAPS // 2))  # steps on both sides, before each convolution and at last
@@ -39,15 +39,10 @@ class LightVocoder(WindowedVocoder):
         self._network = open_session(network_path(graphs.decoding.parent), threads)
         self._steering = TimbreSteering.of(weights.read(prefix="row."))
 
-    def read(self, row: Frames) -> LightInput:
-        cache = row.cache if isinstance(row, Span) else {}
-        if OUTPUT not in cache:
-            inputs = split.decoder_inputs(row)
-            (features,) = run(self._decoder, [OUTPUT], inputs, keep_workspace=row.n_frames <= SHORT_FRAMES)
-            timbre = self._steering(row.style[:TIMBRE], row_statistics(features[0], row.f0))
-            cache[OUTPUT] = LightInput(features, timbre)
-        decoded: LightInput = cache[OUTPUT]
-        return decoded
+    def read_row(self, row: Frames) -> LightInput:
+        inputs = split.decoder_inputs(row)
+        (features,) = run(self._decoder, [OUTPUT], inputs, keep_workspace=row.n_frames <= SHORT_FRAMES)
+        return LightInput(features, self._steering(row.style[:TIMBRE], row_statistics(features[0], row.f0)))
 
     def predict(self, read: LightInput, row: Frames, low: int, high: int) -> Spectra:
         return predict(self._network, read, row, low, high)

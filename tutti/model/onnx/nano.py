@@ -15,9 +15,7 @@ from tutti.model.onnx.light_graph import RANGES, SPECTRA, STYLE, TIMBRE
 from tutti.model.onnx.nano_graph import CURVES, FRAME_TAPS, STEPS_PER_FRAME, TAPS, TEXT, n_blocks, nano_graph
 from tutti.model.onnx.session import open_session, run
 from tutti.model.onnx.windows import SHORT_FRAMES, Floats, Range, WindowedVocoder, needed, relative
-from tutti.speech import Frames, Span
-
-READ = "read by nano"  # in the cache of a row's spans
+from tutti.speech import Frames
 
 
 class NanoInput(NamedTuple):
@@ -36,12 +34,8 @@ class NanoVocoder(WindowedVocoder):
         self._network = open_session(network_path(graphs.decoding.parent, path), threads)
         self._steering = TimbreSteering.of(packed)
 
-    def read(self, row: Frames) -> NanoInput:
-        cache = row.cache if isinstance(row, Span) else {}
-        if READ not in cache:
-            cache[READ] = read_row(row, self._steering)
-        read: NanoInput = cache[READ]
-        return read
+    def read_row(self, row: Frames) -> NanoInput:
+        return read_row(row, self._steering)
 
     def predict(self, read: NanoInput, row: Frames, low: int, high: int) -> Spectra:
         return predict(self._network, self._n_blocks, read, row, low, high)

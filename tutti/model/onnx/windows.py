@@ -17,6 +17,7 @@ from tutti.speech import Frames, Samples, Span
 
 Floats = NDArray[np.float32]
 Range = tuple[int, int]
+READ = "read by the network"  # in the cache of a row's spans
 SHORT_FRAMES = 375  # up to which a row leaves its workspace to the next one; 9 s
 MIN_PIECE = 20  # frames; shorter ones would be mostly context
 # Steps or frames: the int8 products take up to four together, and sum in another order what is left over at the end.
@@ -32,12 +33,19 @@ class WindowedVocoder(ABC):
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="vocoder")
 
     @abstractmethod
-    def read(self, row: Frames) -> Any:
-        """What the network reads of the whole row; kept for its later spans."""
+    def read_row(self, row: Frames) -> Any:
+        """What the network reads of the whole row."""
 
     @abstractmethod
     def predict(self, read: Any, row: Frames, low: int, high: int) -> Spectra:
         """The spectra of these steps."""
+
+    def read(self, row: Frames) -> Any:
+        """The same, kept for the row's later spans."""
+        cache = row.cache if isinstance(row, Span) else {}
+        if READ not in cache:
+            cache[READ] = self.read_row(row)
+        return cache[READ]
 
     def __call__(self, rows: Sequence[Frames]) -> list[Samples]:
         inputs = [self.read(row) for row in rows]

@@ -37,7 +37,6 @@ TIMBRE = 128  # the half of the style that steers timbre
 TAPS = 7
 N_BLOCKS = 8
 EPSILON = 1e-5  # of the layer norms
-CONTEXT = (N_BLOCKS + 1) * (TAPS // 2)  # steps on each side that the spectrum of a step depends on
 
 
 def harmonic_phase(f0: Tensor) -> Tensor:  # [B, L] Hz -> [B, L] turns
@@ -219,6 +218,8 @@ class SpectralNetwork(nn.Module):
         with torch.no_grad():  # start quiet, the source louder than the rest
             self.head.bias.copy_(torch.tensor([-4.0, 0.0, -6.0, -6.0, 0.0]).repeat_interleave(BINS))
 
+    context: int  # steps on each side that the spectrum of a step depends on
+
     @classmethod
     def of(cls, state: Mapping[str, Tensor]) -> Self:
         """The network with these weights."""
@@ -284,6 +285,7 @@ class LightNetwork(SpectralNetwork):
 
     def __init__(self, width: int = 512, n_blocks: int = N_BLOCKS, expansion: int = 3) -> None:
         super().__init__(width, FEATURES)
+        self.context = (n_blocks + 1) * (TAPS // 2)
         self.entry = nn.Conv1d(FEATURES + 2, width, TAPS, padding=TAPS // 2)
         self.blocks = nn.ModuleList(LightBlock(width, expansion) for _ in range(n_blocks))
 

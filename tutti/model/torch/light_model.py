@@ -1,6 +1,9 @@
-"""Kokoro in PyTorch with the light vocoder instead of its generator."""
+"""Kokoro in PyTorch with light instead of its generator, or nano instead of its decoder and generator."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -9,32 +12,61 @@ from torch import Tensor
 from tutti.model.buckets import Group
 from tutti.model.light import weights
 from tutti.model.light.noise import normal, row_seed
-from tutti.model.light.signal import CONTEXT_STEPS, HOP, pitch_phase
+from tutti.model.light.signal import HOP, REACH, pitch_phase
 from tutti.model.protocol import Model, OnStep, Ran, speak_in_stages
 from tutti.model.torch.cuda_graphs import Function, GraphedFunction
 from tutti.model.torch.kokoro.masks import valid_times
 from tutti.model.torch.kokoro.padding import Arrays, StageStream, pad_frames
 from tutti.model.torch.kokoro.side_streams import run_parallel
 from tutti.model.torch.kokoro.vocoder import Vocoder, unpadded_curves
-from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork, harmonic_phase, row_statistics
+from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork, SpectralNetwork, harmonic_phase, row_statistics
 from tutti.model.torch.model import TorchModel, silent_frames, vocode_rows
+from tutti.model.torch.nano import STEPS_PER_FRAME, NanoNetwork, text_and_energy
 from tutti.model.validation import finish_samples
-from tutti.speech import Frames, Samples, Span, Utterance
+from tutti.speech import Frames, Samples, Span, Utterance, VocoderName
 
-DECODED, STEERED = "decoded", "steered"  # in the cache of a row's spans, on the device: decoder's output, timbre
+READ, STEERED = "read", "steered"  # in the cache of a row's spans, on the device: what the network reads, timbre
+
+
+class Student(NamedTuple):
+    """A network, its weights, and what it reads of the decoder's inputs, [B, L, n_features]."""
+
+    network: type[SpectralNetwork]
+    path: Path
+    read: Callable[[Vocoder, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+    def load(self) -> SpectralNetwork:
+        """The network with the weights of the package."""
+        state = {name: torch.from_numpy(value) for name, value in weights.as_float32(weights.read(self.path)).items()}
+        return self.network.of(state).eval().requires_grad_(False)
+
+
+def _decoded(vocoder: Vocoder, features: Tensor, f0: Tensor, energy: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
+    return vocoder.decoder_output(features, f0, energy, n_frames, style)[0][..., :FEATURES]
+
+
+def _text(vocoder: Vocoder, features: Tensor, _f0: Tensor, energy: Tensor, _n: Tensor, _style: Tensor) -> Tensor:
+    return text_and_energy(features.to(vocoder.encode.conv1.weight.dtype), energy)
+
+
+STUDENTS: Mapping[VocoderName, Student] = {
+    "light": Student(LightNetwork, weights.PATH, _decoded),
+    "nano": Student(NanoNetwork, weights.NANO_PATH, _text),
+}
 
 
 class LightTorchModel(Model):
-    """Shares everything but the generator with a model of the exact vocoder."""
+    """Shares everything but what the network stands in for with a model of the exact vocoder."""
 
-    def __init__(self, base: TorchModel) -> None:
+    def __init__(self, base: TorchModel, name: VocoderName = "light") -> None:
         self.base = base
         self.traits = base.traits
-        vocoder = base.vocoder_network
+        student, vocoder = STUDENTS[name], base.vocoder_network
         self._dtype = vocoder.encode.conv1.weight.dtype
-        self._network = load_network().to(base.device, self._dtype)
-        self._decode = GraphedFunction(_decoder_function(vocoder), base.vocoder_pool)
-        self._vocode = GraphedFunction(_light_function(vocoder, self._network), base.vocoder_pool)
+        self._network = student.load().to(base.device, self._dtype)
+        read = partial(student.read, vocoder)
+        self._read = GraphedFunction(_read_function(read), base.vocoder_pool)
+        self._vocode = GraphedFunction(_vocoder_function(read, self._network), base.vocoder_pool)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         return self.base.acoustic(rows)
@@ -61,16 +93,18 @@ class LightTorchModel(Model):
 
     def _vocode_span(self, span: Span) -> Samples:
         first, last = 2 * span.start, 2 * span.end
-        begin, stop = max(0, first - CONTEXT_STEPS), min(2 * span.n_frames, last + CONTEXT_STEPS)
+        around = self._network.context + REACH
+        around += around % STEPS_PER_FRAME
+        begin, stop = max(0, first - around), min(2 * span.n_frames, last + around)
         with self.base.vocoder_stream.activate(span.n_frames) as stream:
-            if DECODED not in span.cache:
+            if READ not in span.cache:
                 n = span.n_frames
                 tensors, arrays = pad_frames([span], Group((0,), 1, n), stream)
-                (decoded,) = self._decode(stream, arrays, *tensors)
-                x = decoded[0, : 2 * n, :FEATURES].clone()
+                (read,) = self._read(stream, arrays, *tensors)
+                x = read[0, : 2 * n].clone()
                 f0, style = stream.upload(span.f0[None], span.style[None, :TIMBRE].astype(np.float32))
                 statistics = row_statistics(x[None], f0, torch.ones_like(f0, dtype=torch.bool)[:, :, None])
-                span.cache[DECODED] = x
+                span.cache[READ] = x
                 span.cache[STEERED] = self._network.row(style.to(self._dtype), statistics)
             f0, phase, index = stream.upload(
                 span.f0[None, begin:stop],
@@ -78,17 +112,11 @@ class LightTorchModel(Model):
                 np.arange(begin * HOP, stop * HOP)[None],
             )
             noise = normal(row_seed(span.durations, span.style), index)
-            x = span.cache[DECODED][None, begin:stop]
+            x = span.cache[READ][None, begin:stop]
             samples = self._network(x, f0, phase, span.cache[STEERED], noise)
             host = stream.download(samples[0, (first - begin) * HOP : (last - begin) * HOP])
             stream.wait()
         return finish_samples(span, host.numpy())
-
-
-def load_network() -> LightNetwork:
-    """The network with the weights of the package."""
-    state = {name: torch.from_numpy(value) for name, value in weights.as_float32(weights.read()).items()}
-    return LightNetwork.of(state).eval().requires_grad_(False)
 
 
 def _pad(rows: Sequence[Frames], group: Group, stream: StageStream) -> tuple[tuple[Tensor, Tensor], Arrays]:
@@ -99,16 +127,15 @@ def _pad(rows: Sequence[Frames], group: Group, stream: StageStream) -> tuple[tup
     return tensors, (*arrays, seeds)
 
 
-def _decoder_function(vocoder: Vocoder) -> Function:
-    def decode(features: Tensor, curves: Tensor, n_frames: Tensor, style: Tensor) -> tuple[Tensor]:
-        x, _ = vocoder.decoder_output(features, *unpadded_curves(curves, n_frames), n_frames, style)
-        return (x,)
+def _read_function(read: Callable[..., Tensor]) -> Function:
+    def read_rows(features: Tensor, curves: Tensor, n_frames: Tensor, style: Tensor) -> tuple[Tensor]:
+        return (read(features, *unpadded_curves(curves, n_frames), n_frames, style),)
 
-    return decode
+    return read_rows
 
 
-def _light_function(vocoder: Vocoder, network: LightNetwork) -> Function:
-    """Decoder and network, and whether each row is finite."""
+def _vocoder_function(read: Callable[..., Tensor], network: SpectralNetwork) -> Function:
+    """All of the vocoder, and whether each row is finite."""
 
     def vocode(
         features: Tensor, curves: Tensor, n_frames: Tensor, style: Tensor, seeds: Tensor
@@ -116,16 +143,16 @@ def _light_function(vocoder: Vocoder, network: LightNetwork) -> Function:
         f0, energy = unpadded_curves(curves, n_frames)
         valid = valid_times(2 * n_frames, f0.shape[1])
 
-        def decode() -> tuple[Tensor, Tensor]:
-            x, _ = vocoder.decoder_output(features, f0, energy, n_frames, style)
-            x = torch.where(valid, x[..., :FEATURES], 0)  # kernels leave anything after a row's end, even NaN
+        def steered() -> tuple[Tensor, Tensor]:
+            x = read(features, f0, energy, n_frames, style)
+            x = torch.where(valid, x, 0)  # kernels leave anything after a row's end, even NaN
             return x, network.row(style[:, :TIMBRE].to(x.dtype), row_statistics(x, f0, valid))
 
         def sources() -> tuple[Tensor, Tensor]:
             noise = normal(seeds[:, None], torch.arange(HOP * f0.shape[1], device=f0.device))
             return network.sources(f0, harmonic_phase(f0), noise, valid)
 
-        (x, timbre), (source, noise) = run_parallel([decode, sources], "light", f0.numel() // 2, f0.device)
+        (x, timbre), (source, noise) = run_parallel([steered, sources], "light", f0.numel() // 2, f0.device)
         samples = network.filter_sources(x, f0, timbre, source, noise, valid)
         return samples, torch.isfinite(samples).all(dim=1)
 
