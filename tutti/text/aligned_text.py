@@ -65,9 +65,10 @@ class AlignedText:
         A function may return None to leave a match alone, or a mapping from group names to replacements: then each
         group is replaced separately and the text between the groups keeps its sources.
         """
-        if pattern.search(self.text) is None:  # so it is with nearly every rule of a sentence
+        first = pattern.search(self.text)
+        if first is None:  # so it is with nearly every rule of a sentence
             return self
-        return self._replace(_edits(pattern.finditer(self.text), repl))
+        return self._replace(_edits(pattern.finditer(self.text, first.start()), repl))
 
     def keep_group(self, pattern: re.Pattern[str], group: str) -> "AlignedText":
         """Shrink each match to one of its groups, whose characters keep their sources."""
