@@ -87,7 +87,7 @@ _TITLES = _words(
 _BEFORE_NUMBER = _words(
     "ene feb abr jun jul oct nov sept ago dic janv févr fevr avr juil déc gen genn magg mag giu lug lugl sett ott "
     "fev mai set out dez lun mar mer jeu ven sam dim mié jue vie sáb gio seg ter qua qui sex पृ सं नं क्र रु "
-    "no nos rs exp nr nrn godz стр рис abs kap abb tab ziff núm num vol ch chap fig figs eq sec sect art p pp pg "
+    "no nos rs exp nr nrn godz стр рис табл abs kap abb tab ziff núm num vol ch chap fig figs eq sec sect art p pp pg "
     "pág par app ext op cit ver"
 )
 _BEFORE_NUMBER |= _words(  # books of the Bible
