@@ -14,6 +14,7 @@ LAYERS = (
     (
         *("additions", "errors", "files", "model_package", "percentile", "decaying_sum", "process", "tasks"),
         *("settings", "speech", "metrics", "trace", "cloud_voices", "torch_file", "voice_file", "voice_traits"),
+        "likeness",
     ),
     ("admission", "text", "audio", "model", "weights"),
     ("own_voices", "lexicons"),

@@ -112,6 +112,15 @@ def read_tensor(data: bytes) -> NDArray[Any]:
         raise InvalidInput(DAMAGED) from exc
 
 
+def read_tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+    """Return the tensors in the dictionary `name` of a training run's file, of before PyTorch 1.6."""
+    try:
+        value, storages, order = _legacy(io.BytesIO(data))
+        return {key: tensor.array(storages[tensor.storage], order) for key, tensor in value[name].items()}
+    except (LookupError, ValueError, TypeError, AttributeError, EOFError, struct.error, OverflowError) as exc:
+        raise InvalidInput(DAMAGED) from exc
+
+
 def _read_zip(data: bytes) -> NDArray[Any]:
     with ZipFile(io.BytesIO(data)) as archive:
         files = {info.filename: info for info in archive.infolist()[:MAX_FILES]}
@@ -127,16 +136,27 @@ def _read_zip(data: bytes) -> NDArray[Any]:
 
 
 def _read_legacy(file: BinaryIO) -> NDArray[Any]:
-    """Read a file of before PyTorch 1.6: four pickles, then the number of elements and the elements."""
+    value, storages, order = _legacy(file)
+    tensor = _tensor(value)
+    if [*storages] != [tensor.storage]:
+        raise InvalidInput(DAMAGED)
+    return tensor.array(storages[tensor.storage], order)
+
+
+def _legacy(file: BinaryIO) -> tuple[Any, dict[str, bytes], str]:
+    """Read a file of before PyTorch 1.6: four pickles, then of each storage the number of elements and the elements.
+
+    Return what was saved, the bytes of the storages by name, and their order.
+    """
     if _run_pickle(file) != LEGACY_MAGIC:
         raise InvalidInput(DAMAGED)
-    _, machine, tensor, keys = (_run_pickle(file) for _ in range(4))
-    tensor = _tensor(tensor)
-    if keys != [tensor.storage]:
-        raise InvalidInput(DAMAGED)
-    order = "<" if machine.get("little_endian", True) else ">"
-    file.read(8)
-    return tensor.array(file.read(), order)
+    kinds: dict[str, str] = {}
+    _, machine, value, keys = (_run_pickle(file, kinds) for _ in range(4))
+    storages = {}
+    for key in keys:
+        n_elements = int.from_bytes(file.read(8), "little")
+        storages[key] = file.read(n_elements * np.dtype(kinds[key]).itemsize)
+    return value, storages, "<" if machine.get("little_endian", True) else ">"
 
 
 def _tensor(value: object) -> TensorInfo:
@@ -184,8 +204,11 @@ def _global(name: str) -> Global:
     return Global(name)
 
 
-def _run_pickle(file: BinaryIO) -> Any:
-    """Return the value of the next pickle; only instructions that build a tensor are known."""
+def _run_pickle(file: BinaryIO, kinds: dict[str, str] | None = None) -> Any:
+    """Return the value of the next pickle; only instructions that build tensors are known.
+
+    `kinds`: to be filled with the type of each storage.
+    """
     stack: list[Any] = []
     marks: list[int] = []
     memo: dict[int, Any] = {}
@@ -218,12 +241,14 @@ def _run_pickle(file: BinaryIO) -> Any:
                 memo[len(memo)] = stack[-1]
             case "BINGET" | "LONG_BINGET":
                 stack.append(memo[argument])
-            case "BINUNICODE" | "SHORT_BINUNICODE" | "BININT" | "BININT1" | "BININT2" | "LONG1":
+            case "BINUNICODE" | "SHORT_BINUNICODE" | "BININT" | "BININT1" | "BININT2" | "LONG1" | "BINFLOAT":
                 stack.append(argument)
             case "NEWTRUE" | "NEWFALSE" | "NONE":
                 stack.append({"NEWTRUE": True, "NEWFALSE": False}.get(step.name))
             case "EMPTY_DICT" | "EMPTY_LIST" | "EMPTY_TUPLE":
                 stack.append({"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}[step.name]())
+            case "BUILD":
+                pop(1)  # attributes of a dictionary, such as the versions of its modules
             case "TUPLE1" | "TUPLE2" | "TUPLE3":
                 stack.append(pop(int(step.name[-1])))
             case "TUPLE":
@@ -239,7 +264,10 @@ def _run_pickle(file: BinaryIO) -> Any:
             case "STACK_GLOBAL":
                 stack.append(_global(" ".join(pop(2))))
             case "BINPERSID":
-                stack.append(_storage(stack.pop()))
+                storage = _storage(stack.pop())
+                if kinds is not None:
+                    kinds[storage[1]] = storage[0]
+                stack.append(storage)
             case "REDUCE":
                 stack.append(_call(*pop(2)))
             case _:
