@@ -630,6 +630,9 @@ a 12' x 14' room | a twelve foot by fourteen foot room
 IBAN GB29 NWBK 6016 1331 | IBAN G B two nine, N W B K, six zero one six, one three three one
 on the 2nd fl. of it | on the second floor of it
 SpO2 and HbA1c | S P O two and H B A one C
+I (31M) paid | I (thirty-one M) paid
+a lot of 60 x 120 ft | a lot of sixty by one hundred twenty feet
+12 at $4 ea. now | twelve at four dollars each now
 jeans, 32W x 34L | jeans, thirty-two W by thirty-four L
 """
 

@@ -97,7 +97,7 @@ _BEFORE_NUMBER |= _words(  # books of the Bible
 _ABBREVIATIONS = _words(
     "jr esq inc ltd co corp llc bros dept univ assn est vs etc al approx appt apt ave blvd rd ln pkwy hwy rte bldg "
     "cf viz ca incl excl min max avg temp tel fax ed eds trans repr misc fig ex rel resp "
-    "tsp tbsp equiv fl sq cu qt qts pt pts pkg pkgs doz opp oz lb lbs ft yd mi hr hrs sec secs mins km cm mm kg "
+    "ea tsp tbsp equiv fl sq cu qt qts pt pts pkg pkgs doz opp oz lb lbs ft yd mi hr hrs sec secs mins km cm mm kg "
     "av bd ej aprox máx mín ecc pag tav env boul "
     "bzw usw usf evtl ggf inkl exkl zzgl abzgl bspw vgl sog geb "
     "kl kap bl osv dvs np itd itp tj tzn tzw ok zob rozdz ul "

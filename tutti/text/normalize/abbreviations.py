@@ -21,7 +21,7 @@ _ANYWHERE = {
     "hrs": "hours", "lbs": "pounds", "mins": "minutes", "yrs": "years", "acct": "account", "attn": "attention",
     "mgr": "manager", "asst": "assistant", "dist": "district", "ed": "edition", "esq": "Esquire", "terr": "Terrace",
     "agg": "aggregate", "cir": "Circle",
-    "pde": "Parade", "opp": "opposite", "equiv": "equivalent",
+    "pde": "Parade", "opp": "opposite", "equiv": "equivalent", "ea": "each",
 }  # fmt: skip
 # Expanded only before a capital letter: titles before a name.
 _TITLES = {

@@ -90,7 +90,7 @@ _AFTER_POWER = re.compile(
 _AFTER_PER = re.compile(rf"(?<= per )(?:{'|'.join(_PER)})(?!\w)")
 _PER_AMOUNT = re.compile(rf"(?<=\d)\s?(?:{_NAMES})(?P<per>/)(?={NUMBER}\s?(?:{_NAMES})(?!\w))")  # 500mg/5mL
 _PINTS = re.compile(r"(?<=\d\s)pts\.?(?=\sof\s)")
-_RELAY = re.compile(r"(?<![\w.,])\d{1,2}\s?(?P<by>[x×])\s?(?=\d{2,4}\s?m\b)")  # 4x100m
+_RELAY = re.compile(rf"(?<![\w.,]){NUMBER}\s?(?P<by>[x×])\s?(?={NUMBER}\s?(?:m|cm|mm|ft|yd|in)\b)")  # 60 x 120 ft
 _ROOM = re.compile(r"(?<![\w.,])(?P<a>\d{1,3})'\s?[x×]\s?(?P<b>\d{1,3})'(?!\d)")  # 12' x 14'
 _TROUSERS = re.compile(r"(?<![\w.,])(?P<w>\d{2})W\s?[x×/]\s?(?P<l>\d{2})L\b")
 _STONE = re.compile(r"(?<![\w.,])(?P<st>\d{1,2})\s?st\.?\s(?P<lb>\d{1,2})\s?lbs?\b")
@@ -274,6 +274,8 @@ def _expand_foot(region: Region, match: re.Match[str]) -> Replacement:
 def _expand_magnitude(region: Region, match: re.Match[str]) -> Replacement:
     n, scale = match["n"], match["scale"]
     crowd = _CROWD.match(match.string, match.end())
+    if scale == "M" and len(n) == 2 and match.string[match.start() - 1 : match.end() + 1] == f"({match[0]})":
+        return None  # an age: (31M)
     if scale in "KB" and "." not in n and not crowd and (scale == "B" or n in ("2", "4", "5", "8", "10", "12", "16")):
         return None
     return f"{number(n, region)}{_MAGNITUDES[scale]}{' plus' if match['plus'] else ''}"
