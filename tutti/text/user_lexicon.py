@@ -237,8 +237,8 @@ class LinearPattern:
     def search(self, text: str) -> re.Match[str] | None:
         return next(self.finditer(text), None)
 
-    def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        for match in self.regex.finditer(text):
+    def finditer(self, text: str, pos: int = 0) -> Iterator[re.Match[str]]:
+        for match in self.regex.finditer(text, pos):
             start, end = match.span()
             if (not self.word_starts or _is_boundary(text, start)) and (not self.word_ends or _is_boundary(text, end)):
                 yield match
