@@ -106,10 +106,12 @@ def test_models_that_differ_in_their_vocoder_share_the_rest_and_equal_ones_are_l
 
 def test_one_checkpoint_by_name_or_the_default_one() -> None:
     choices = chosen("kokoro=fp32,kokoro-int8")
-    assert only_checkpoint(choices, "") == {"kokoro": FP32}
-    assert only_checkpoint(choices, "kokoro-int8") == {"kokoro-int8": INT8}
+    settings = Settings(backend="onnx", device="cpu")
+    assert only_checkpoint(choices, "", settings) == {"kokoro": FP32}
+    assert only_checkpoint(choices, "kokoro-int8", settings) == {"kokoro-int8": INT8}
+    assert only_checkpoint(choices, "kokoro-nano", settings)["kokoro-nano"].vocoder == "nano"  # without an entry
     with pytest.raises(InvalidInput, match="kokoro, kokoro-int8"):
-        only_checkpoint(choices, "gpt")
+        only_checkpoint(choices, "gpt", settings)
 
 
 def test_beside_a_cuda_device_int8_stays_on_the_processor_and_only_the_others_are_compiled(has_cuda: None) -> None:

@@ -10,7 +10,7 @@ from tutti.cli import options
 from tutti.cli.terminal import print_table, progress_bar
 from tutti.errors import InvalidInput
 
-LIGHT = "how far it is from the exact one is measured by `python -m training.verify` in the repository"
+LIGHT = "how far it is from the exact one is measured by `python -m training.verify --vocoder {}` in the repository"
 
 
 @options.with_groups
@@ -38,7 +38,7 @@ def verify(
     from tutti.weights import MODELS, RECOGNISER, Store, required_files, show_progress, sources
 
     if vocoder in ("light", "nano"):
-        raise InvalidInput(f"the {vocoder} vocoder differs from the official one; {LIGHT}", param="vocoder")
+        raise InvalidInput(f"{vocoder} differs from the official vocoder; {LIGHT.format(vocoder)}", param="vocoder")
     settings = one.settings()
     if not out.parent.is_dir():
         raise InvalidInput(f"cannot write {out}: there is no folder {out.parent}", param="out")
@@ -57,7 +57,7 @@ def verify(
     notes = [] if recogniser else [NO_RECOGNISER]
     own = choose(settings.backend, settings.device, settings.precision, vocoder=vocoder or settings.vocoder).vocoder
     if own != "exact":
-        notes.append(f"With the exact vocoder. This machine speaks with the {own} one by default; {LIGHT}.")
+        notes.append(f"With the exact vocoder. This machine speaks with the {own} one by default; {LIGHT.format(own)}.")
     report = Report(describe(choice), sentences, checks, notes)
     report.save(out)
     print_table(HEAD, report.rows())

@@ -109,7 +109,7 @@ def open_engine(
     fetch_repositories(settings)
     choices = choose_checkpoints(settings)
     if model is not None:
-        choices = only_checkpoint(choices, model)
+        choices = only_checkpoint(choices, model, settings)
     with show_progress() as bars:
         files = files_of(choices.values())
         Store(settings.home).ensure(files, sources=sources(offline=settings.offline), progress=bars)

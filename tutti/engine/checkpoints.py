@@ -82,9 +82,11 @@ def choose_checkpoints(settings: "Settings") -> dict[str, Choice]:
     return choices
 
 
-def only_checkpoint(choices: Mapping[str, Choice], name: str) -> dict[str, Choice]:
-    """One checkpoint by name, or the default one for an empty name."""
+def only_checkpoint(choices: Mapping[str, Choice], name: str, settings: "Settings") -> dict[str, Choice]:
+    """One checkpoint by name, or the default one for an empty name; Kokoro with one of the vocoders needs no entry."""
     name = name or next(iter(choices))
+    if name in VOCODERS and name not in choices:
+        return _choices([name], settings)
     if name not in choices:
         raise InvalidInput(f"unknown model {name!r}; available: {', '.join(choices)}", param="model")
     return {name: choices[name]}
