@@ -138,6 +138,20 @@ def test_weights_of_ones_own_run_in_pytorch(tmp_path: Path, has_torch: None, suf
         chosen(f"mine={path}", backend="onnx")
 
 
+def test_light_beside_a_checkpoint_runs_where_pytorch_does(tmp_path: Path, has_torch: None) -> None:
+    weights, light = tmp_path / "model.pth", tmp_path / "light.npz"
+    weights.touch()
+    assert chosen(f"mine={tmp_path}") == {"mine": Choice("torch", "cpu", "fp32", path=weights)}
+    light.write_bytes(b"first")
+    (choice,) = chosen(f"mine={tmp_path}").values()
+    assert choice == Choice("torch", "cpu", "fp32", vocoder="light", path=weights, light=light)
+    before = checkpoints.audio_fingerprint(Settings(models=f"mine={tmp_path}"))  # type: ignore[arg-type]
+    light.write_bytes(b"the second")  # what is stored of its audio counts no more
+    assert checkpoints.audio_fingerprint(Settings(models=f"mine={tmp_path}")) != before  # type: ignore[arg-type]
+    graph(tmp_path / "model.onnx")
+    assert chosen(f"mine={tmp_path}")["mine"].vocoder == "exact"  # the graph's own
+
+
 def test_weights_of_ones_own_without_pytorch_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.pth").touch()
     monkeypatch.setattr(model_choice, "find_spec", lambda _: None)

@@ -1,5 +1,7 @@
 """The light vocoder on a processor: any piece of a row is bit for bit a part of the whole; int8 changes little."""
 
+import shutil
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -299,3 +301,19 @@ def test_pytorch_sounds_the_same_window_by_window(light: Model, spoken: Frames, 
     cache: dict[str, object] = {}
     spans = [model.vocoder([Span.of(spoken, span, cache)])[0] for span in pairwise([0, 20, 61, spoken.n_frames])]
     assert np.abs(np.concatenate(spans) - whole).max() < 1e-4
+
+
+@pytest.mark.weights
+def test_pytorch_takes_the_weights_that_are_named(spoken: Frames, official: dict[str, Path], tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    choice = choose("torch", "cpu", vocoder="light")
+    own = tmp_path / "light.npz"
+    shutil.copyfile(weights.PATH, own)
+    model = load(official["fp32"], choice, 1)
+    same = load(official["fp32"], replace(choice, light=own), 1, sharing=model)
+    (expected,) = model.vocoder([spoken])
+    assert np.array_equal(same.vocoder([spoken])[0], expected)
+    with np.load(weights.PATH) as arrays:
+        np.savez(own, **{**arrays, "head.bias": arrays["head.bias"] - 1})
+    other = load(official["fp32"], replace(choice, light=own), 1, sharing=model)
+    assert np.abs(other.vocoder([spoken])[0]).mean() < 0.9 * np.abs(expected).mean()

@@ -34,6 +34,7 @@ class CheckpointFolder:
     missing: frozenset[str]  # symbols of Kokoro that it does not have
     stand_ins: Mapping[str, str]  # for symbols that it does not have, beyond Kokoro's
     voices: Path | None
+    light: Path | None  # weights of its light vocoder
     language: str | None  # code, of voices whose names do not say it
     licence: str  # "" if its card does not say it
 
@@ -54,6 +55,7 @@ def read_folder(folder: Path, name: str, language: str | None = None) -> Checkpo
         frozenset() if symbols is None else frozenset(vocab.SYMBOLS.keys() - symbols.keys()),
         vocab.stand_ins(symbols or ()),
         voices,
+        folder / LIGHT if (folder / LIGHT).is_file() else None,
         _in_its_symbols(_code(language or name) or _code(_on_card(_LANGUAGE, card)), symbols or ()),
         _on_card(_LICENCE, card),
     )

@@ -55,7 +55,7 @@ class Checkpoints:
                 twins = (
                     model
                     for other, model in models.items()
-                    if replace(other, vocoder=choice.vocoder, text=choice.text) == choice
+                    if replace(other, vocoder=choice.vocoder, text=choice.text, light=choice.light) == choice
                 )
                 models[choice] = self._load(choice, next(twins, None))
         return {name: models[choice] for name, choice in self.choices}
@@ -130,12 +130,13 @@ def folder_of(name: str, source: str, settings: "Settings") -> CheckpointFolder 
 
 def log_folders(settings: "Settings", voices: Voices) -> None:
     """Log what each of them is, and what of it cannot be used here."""
+    choices = choose_checkpoints(settings)
     for name, folder in checkpoint_folders(settings).items():
         language = folder.language or "not read here, so texts are read as en-us"
         log.info(
-            "model %s: weights=%s licence=%s voices=%d vocoder=exact missing_symbols=%d language=%s",
-            name, folder.weights, folder.licence or "unknown", len(voices.of_model(name)), len(folder.missing),
-            language,
+            "model %s: weights=%s licence=%s voices=%d vocoder=%s missing_symbols=%d language=%s",
+            name, folder.weights, folder.licence or "unknown", len(voices.of_model(name)), choices[name].vocoder,
+            len(folder.missing), language,
         )  # fmt: skip
         for problem in voices.of_model(name).own.problems().values():
             log.warning("model %s: voice refused: %s", name, problem)
@@ -185,12 +186,18 @@ def _choice(name: str, source: str, settings: "Settings") -> Choice:
             return choose("onnx", "cpu", precision, vocoder=settings.vocoder, text=settings.text)
         return choose(settings.backend, settings.device, precision, vocoder=settings.vocoder, text=settings.text)
     if folder := folder_of(name, source, settings):
-        return replace(choose_for_file(folder.weights.resolve(), settings.backend, settings.device), ids=folder.ids)
+        choice = replace(choose_for_file(folder.weights.resolve(), settings.backend, settings.device), ids=folder.ids)
+        return replace(choice, vocoder="light", light=folder.light) if _runs_light(folder, choice) else choice
     path = Path(source).expanduser()
     if not path.is_file():
         names = ", ".join((*PRECISIONS, *VOCODERS.values()))
         raise WeightsUnavailable(f"models: {name}={source} is neither a file nor one of {names}", param="models")
     return choose_for_file(path.resolve(), settings.backend, settings.device)
+
+
+def _runs_light(folder: CheckpointFolder, choice: Choice) -> bool:
+    """Whether the folder has a light vocoder that can run: on ONNX Runtime light also needs a decoder of ours."""
+    return folder.light is not None and choice.backend == "torch"
 
 
 def files_of(choices: Iterable[Choice]) -> list[File]:
@@ -275,9 +282,10 @@ def audio_fingerprint(settings: "Settings") -> Mapping[str, object]:
 
 def _model(choice: Choice) -> dict[str, object]:
     """A checkpoint with the time and size of a file of the operator's own."""
-    stamp = {"path": [str(choice.path), *file_stamp(choice.path)]} if choice.path else {}
+    files = {"path": choice.path, "light": choice.light}
+    stamp = {field: [str(path), *file_stamp(path)] for field, path in files.items() if path}
     default = Choice(choice.backend, choice.device, choice.precision)
-    return {**used_values(asdict(replace(choice, path=None)), asdict(default), FIRST_OF_MODEL), **stamp}
+    return {**used_values(asdict(replace(choice, path=None, light=None)), asdict(default), FIRST_OF_MODEL), **stamp}
 
 
 def used_values(values: dict[str, Any], defaults: dict[str, Any], first: Container[str]) -> dict[str, object]:

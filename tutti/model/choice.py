@@ -43,6 +43,7 @@ class Choice:
     vocoder: VocoderName = "exact"
     text: TextName = "exact"
     path: Path | None = None  # a file of the operator's own; none = the official one
+    light: Path | None = None  # weights of a light vocoder for that file
     ids: tuple[int, ...] | None = None  # of its symbols, by the ids of Kokoro's; none = the same
 
     @property
@@ -157,7 +158,7 @@ def load(
                     vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
                     cache=(cache or path.parent) / "compiled",
                 )
-            return exact if choice.vocoder == "exact" else LightTorchModel(exact, choice.vocoder)
+            return exact if choice.vocoder == "exact" else LightTorchModel(exact, choice.vocoder, choice.light)
 
 
 def describe(choice: Choice) -> str:

@@ -35,9 +35,10 @@ class Student(NamedTuple):
     path: Path
     read: Callable[[Vocoder, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
-    def load(self) -> SpectralNetwork:
-        """The network with the weights of the package."""
-        state = {name: torch.from_numpy(value) for name, value in weights.as_float32(weights.read(self.path)).items()}
+    def load(self, path: Path | None = None) -> SpectralNetwork:
+        """The network with these weights, or those of the package."""
+        arrays = weights.as_float32(weights.read(path or self.path))
+        state = {name: torch.from_numpy(value) for name, value in arrays.items()}
         return self.network.of(state).eval().requires_grad_(False)
 
 
@@ -58,12 +59,12 @@ STUDENTS: Mapping[VocoderName, Student] = {
 class LightTorchModel(Model):
     """Shares everything but what the network stands in for with a model of the exact vocoder."""
 
-    def __init__(self, base: TorchModel, name: VocoderName = "light") -> None:
+    def __init__(self, base: TorchModel, name: VocoderName = "light", path: Path | None = None) -> None:
         self.base = base
         self.traits = base.traits
         student, vocoder = STUDENTS[name], base.vocoder_network
         self._dtype = vocoder.encode.conv1.weight.dtype
-        self._network = student.load().to(base.device, self._dtype)
+        self._network = student.load(path).to(base.device, self._dtype)
         read = partial(student.read, vocoder)
         self._read = GraphedFunction(_read_function(read), base.vocoder_pool)
         self._vocode = GraphedFunction(_vocoder_function(read, self._network), base.vocoder_pool)
