@@ -13,8 +13,8 @@ FILE = Path(__file__).parent.parent / "packaging" / "constraints.txt"
 OURS = "tutti-tts"
 HEAD = """\
 # The versions that the tests run with: pip install -c packaging/constraints.txt …
-# Written by `python -m scripts.constraints`. Not here: what only the extras play, ray, verify, web and bench need,
-# which the tests do without, and the CUDA libraries, whose versions each release of torch names itself.
+# Written by `python -m scripts.constraints`. Not here: what only the extras play, ray, russian, verify, web and bench
+# need, which the tests do without, and the CUDA libraries, whose versions each release of torch names itself.
 """
 
 

@@ -13,7 +13,7 @@ from tests.examples import examples
 from tutti.errors import MissingExtra, TuttiError, UnknownLanguage
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Pronunciation
-from tutti.text.g2p import espeak
+from tutti.text.g2p import espeak, russian
 from tutti.text.g2p.align import align
 from tutti.text.vocab import IDS, PUNCTUATION
 
@@ -205,3 +205,17 @@ def test_arabic_numbers_are_read_with_their_vowels() -> None:
 )
 def test_a_marked_stress_wins_in_russian(word: str, phonemes: str) -> None:
     assert phonemes_of(word, "ru") == phonemes
+
+
+def test_an_installed_accentor_marks_russian_words_that_have_no_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+
+    def accent(phrase: str) -> str:
+        heard.append(phrase)
+        return phrase.replace("замок", "зам+ок").replace("все", "всё")
+
+    monkeypatch.setattr(russian, "accentor", lambda: accent)
+    assert phonemes_of("Вот замок, все за́мок", "ru") == phonemes_of("Вот замо́к, всё за́мок", "ru")
+    assert heard[0] == "Вот замок"
+    words = espeak.pronounce(AlignedText.of("Вот замок"), "ru", {}).words
+    assert [word.source for word in words] == [(0, 3), (4, 9)]

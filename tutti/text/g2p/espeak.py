@@ -11,6 +11,7 @@ from itertools import groupby
 from tutti.errors import MissingExtra, TuttiError, UnknownLanguage, install_hint
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
+from tutti.text.g2p import russian
 from tutti.text.g2p.align import align
 from tutti.text.g2p.tokens import Piece, join_words, override_words, split_phonemes, to_kokoro_punctuation, tokenize
 from tutti.text.language import find_language
@@ -30,11 +31,6 @@ _VIETNAMESE = {"e-": "æ", "1": "→", "7": "→", "2": "↘", "3": "↗", "ɜ":
 _VIETNAMESE |= {"ʐ": "ʒ"}
 _ONSETS = {"th": ("t", "θ"), "tr": ("ʧ", "ʈʂ"), "s": ("s", "ʂ"), "r": ("z", "ɹ")}
 _ONSETS |= {f"g{letter}": ("z", "ʝ") for letter in "iìíỉĩị"}
-# A stressed vowel in Russian: to espeak-ng the mark only hides the word from its list.
-_STRESS = "\u0301"
-_RUSSIAN_VOWEL = re.compile(f"[аеёиоуыэюя]{_STRESS}?")
-_VOWEL = re.compile("ˈ?[aɑʌɐəoɵeɛiɪuyɨæ]")
-_STRESSED, _UNSTRESSED = dict(zip("аоеяэ", "ɑoeɑɛ", strict=True)), dict(zip("аоеяэ", "ʌʌiii", strict=True))
 # Arabic is written without short vowels, and espeak-ng guesses few of them; of numbers they are certain.
 _VOWELS = re.compile("[\u064b-\u0652\u0670]")
 _VOWELLED = {"ستة": "سِتتَة"} | {
@@ -192,6 +188,8 @@ def _pronounce_phrase(tokens: list[AlignedText], voice: str) -> tuple[list[Phone
     """Return the words of a phrase with their sources, and the characters that espeak does not pronounce."""
     unknown_symbols = [symbol for token in tokens for symbol in token.text if _is_removed(symbol, voice)]
     tokens = [token for token in tokens if sanitize(token.text, voice).strip()]
+    if voice == VOICES["ru"]:
+        tokens = russian.marked(tokens)
     (ipa,) = engine().ipa([" ".join(_readable(token.text, voice) for token in tokens)], voice)
     groups = _symbols(ipa, voice).split()
     alone: list[str] = [""] * len(tokens)
@@ -236,7 +234,7 @@ def _symbols(ipa: str, voice: str) -> str:
 def _readable(word: str, voice: str) -> str:
     """Return a word as espeak reads it best: Arabic numbers with their vowels."""
     if voice != VOICES["ar"]:
-        return word.replace(_STRESS, "") if voice == VOICES["ru"] else word
+        return word.replace(russian.STRESS, "") if voice == VOICES["ru"] else word
     plain = word.replace("\u064b", "")
     joined = _VOWELLED.get(plain[1:]) if plain.startswith("و") else None  # and
     return _VOWELLED.get(plain) or (f"وَ{joined}" if joined else word)
@@ -247,23 +245,8 @@ def _as_written(word: str, phonemes: str, voice: str) -> str:
     if voice == VOICES["vi"]:
         sounds = next((sounds for onset, sounds in _ONSETS.items() if word.lower().startswith(onset)), ("", ""))
         return phonemes.replace(*sounds, 1)
-    if voice == VOICES["ru"] and _STRESS in word:
-        return _with_stress(phonemes, _RUSSIAN_VOWEL.findall(word.lower()))
-    return phonemes
-
-
-def _with_stress(phonemes: str, letters: Sequence[str]) -> str:
-    """Move the stress to the vowel whose letter is marked, and reduce the one that had it."""
-    vowels = list(_VOWEL.finditer(phonemes))
-    if len(vowels) != len(letters) or len(letters) < 2:
-        return phonemes  # written with another number of vowels: espeak's stays
-    for vowel, letter in reversed(list(zip(vowels, letters, strict=True))):
-        sound = vowel[0].removeprefix("ˈ")
-        if _STRESS in letter:
-            sound = "ˈ" + _STRESSED.get(letter[0], sound)
-        elif vowel[0] != sound:
-            sound = _UNSTRESSED.get(letter[0], sound)
-        phonemes = phonemes[: vowel.start()] + sound + phonemes[vowel.end() :]
+    if voice == VOICES["ru"]:
+        return russian.with_stress(word, phonemes)
     return phonemes
 
 
