@@ -28,12 +28,12 @@ LAYERS = (
 )
 # Module or package: the only places that import it.
 ONLY_IN = {
-    "torch": ("tutti.model",),
+    "torch": ("tutti.model", "tutti.text.g2p.russian"),  # the second: silero-stress changes its threads
     "opentelemetry": ("tutti.server.spans",),
     "triton": ("tutti.model.torch",),
     "onnxruntime": ("tutti.model", "tutti.verify"),
     **dict.fromkeys(("av", "soxr"), ("tutti.audio",)),
-    **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "fugashi", "jaconv"), ("tutti.text",)),
+    **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "fugashi", "jaconv", "silero_stress"), ("tutti.text",)),
     "pyarrow": ("tutti.bulk",),
     "mcp": ("tutti.cli",),
     **dict.fromkeys(("fastapi", "starlette"), ("tutti.server",)),
