@@ -429,6 +429,8 @@ R2-D2 | R two-D two
 5 - 3 = 2 | five minus three equals two
 3 × 4 | three times four
 5*3 | five times three
+a*b and f = m * k | a times b and f equals m times k
+f(x)*g(x) | f(x) times g(x)
 10 ÷ 2 | ten divided by two
 5 < 6 | five less than six
 x >= 5 | x greater than or equal to five

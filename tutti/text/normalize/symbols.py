@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from tutti.text.aligned_text import AlignedText, Replacement
+from tutti.text.aligned_text import LETTER_A, AlignedText, Replacement
 from tutti.text.normalize.numbers import NUMBER, cardinal, code, number, ordinal, ordinal_of, plural, year
 from tutti.text.normalize.regions import Region
 
@@ -58,7 +58,7 @@ _PERIODS = {
 _TIMES_A = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})\s?[x×]\s?/\s?(?P<period>{'|'.join(_PERIODS)})\b")  # 3x/day
 _RATIO = re.compile(r"(?<![\w.,:])(?P<a>\d{1,4})(?P<to>:)(?P<b>\d{1,4})(?![\w:])")
 _RANGE = re.compile(rf"(?<![\w.,-]){NUMBER}(?P<to>\s?-\s?)(?={NUMBER}(?![\w]|-\d))")
-_STAR = re.compile(r"(?<=[\d)])\s?\*\s?(?=[\d(])")
+_STAR = re.compile(rf"(?:(?<=[\d)])|(?<=\b[A-Za-z{LETTER_A}]))\s?\*\s?(?=[\d(]|[A-Za-z{LETTER_A}]\b)")
 # A 5* hotel; Root 104*
 _STARS = re.compile(r"(?:(?<=[1-7])(?<!\d\d)(?P<star>\*)|(?<=\d\d)(?P<out>\*))(?=[\s,.;:)]|$)")
 _NEGATIVE = re.compile(r"(?<![\w.,)\]'\"-])-\s?(?=\.?\d)")
@@ -153,13 +153,13 @@ def expand(aligned: AlignedText, region: Region, *, signs: bool = True) -> Align
     def expand_plural(match: re.Match[str]) -> Replacement:
         return _plural(match["n"], region)
 
-    if any(map(str.isnumeric, text := aligned.text)):
+    if "*" in aligned.text:
+        aligned = aligned.sub(_STARS, lambda match: " star" if match["star"] else " not out").sub(_STAR, " times ")
+    if any(map(str.isnumeric, aligned.text)):
         aligned = aligned.sub(_POWER, expand_power).sub(_SUPERSCRIPT, expand_superscript)
         aligned = aligned.sub(_MIXED_FRACTION, expand_fraction_sign).sub(_FRACTION, expand_fraction)
         aligned = aligned.sub(_RANGE, expand_range).sub(_RATIO, expand_range)
-        if "*" in text:
-            aligned = aligned.sub(_STARS, lambda match: " star" if match["star"] else " not out")
-        aligned = aligned.sub(_STAR, " times ").sub(_PLUS, " plus ").sub(_ABOUT, "about ").sub(_NEGATIVE, "minus ")
+        aligned = aligned.sub(_PLUS, " plus ").sub(_ABOUT, "about ").sub(_NEGATIVE, "minus ")
         aligned = aligned.sub(_ORDINAL, expand_ordinal).sub(_PLURAL, expand_plural).sub(_HYPHEN, " ")
         aligned = aligned.sub(_NUMBER, expand_number)
         others = "".join({char for char in aligned.text if char.isdigit()})  # circled digits, subscripts and similar
