@@ -52,7 +52,7 @@ def test_nano_imitates_then_learns_and_goes_on_from_its_files(data: Path, monkey
     run(monkeypatch, data, *COMMON, *nano, "--out", str(first), "--seconds", "8", "--imitation-part", "0.2",
         "--critic-part", "0.3", teacher=HummingTeacher(READ, LIGHT.tiny["width"]))  # fmt: skip
     curve = json.loads((first / "curve.json").read_text())
-    assert curve[-1]["mel_db"] < 0.8 * curve[0]["mel_db"]
+    assert curve[-1]["mel_db"] < 0.9 * curve[0]["mel_db"]
     assert {"imitation.npz.0", "regression.npz.0", "nano.npz.0", "critic.npz.0"} <= {
         file.name for file in first.iterdir()
     }

@@ -57,7 +57,7 @@ def pitch_inputs(f0: Floats) -> Floats:  # [n] Hz -> [2, n]
 
 def pulses(f0: Floats, phase: Floats, next_f0: Floats) -> Samples:  # [n] each -> [300 n]
     """A pulse train with all harmonics up to TOP_HZ in equal strength; silent where there is no voice."""
-    voiced = f0 > VOICED_HZ
+    voiced = ~(f0 <= VOICED_HZ)  # also what is no number: a broken row must not become speech
     samples = np.zeros((len(f0), HOP), np.float32)
     samples[voiced] = _voiced_pulses(f0[voiced, None], phase[voiced, None], next_f0[voiced, None])
     return samples.reshape(-1)
