@@ -52,7 +52,12 @@ def test_a_text_in_segments_gives_the_same_words(parts: list[list[str]], window:
 
 def words_and_drops(result: list[Chunk]) -> tuple[list[object], list[str]]:
     """Return the words with their sources and styles, and the dropped symbols."""
-    words: list[object] = [(word.phonemes, word.source, chunk.inline_style) for chunk in result for word in chunk.words]
+    words: list[object] = [
+        # A mark changes a whole chunk or some of its words: where a chunk begins may differ.
+        (word.phonemes, word.source, chunk.inline_style._replace(rate=chunk.inline_style.rate * word.rate))
+        for chunk in result
+        for word in chunk.words
+    ]
     return words, [symbol for chunk in result for symbol in chunk.dropped]
 
 
