@@ -87,7 +87,7 @@ def test_cues_end_at_sentences_and_clauses() -> None:
 
 
 def test_punctuation_stays_with_its_word_and_marks_are_removed() -> None:
-    text = "He said: “It’s (almost) *new*” — [rate:2]for[/rate] $5.20!"
+    text = "He said: “It’s (almost) *new*” — [rate:2]for[/rate] $5.20![^1]"
     words = [WordTime(w, i, i + 0.9, (text.index(w), text.index(w) + len(w))) for i, w in
              enumerate(["He", "said", "It’s", "almost", "new", "for", "$5.20"])]  # fmt: skip
     assert (

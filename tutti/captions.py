@@ -9,6 +9,7 @@ from typing import Literal
 
 from tutti.errors import InvalidInput
 from tutti.speech import WordTime
+from tutti.text.markdown import FOOTNOTE
 from tutti.text.marks import strip_marks
 
 CaptionFormat = Literal["srt", "vtt", "json"]
@@ -137,7 +138,7 @@ def _split_gap(gap: str) -> _CaptionGap:
     line_break, line_end = "\n" in gap, _MEANT_BREAK.search(gap) is not None
     if "|" in gap and not line_break:  # between two cells of a table
         return _CaptionGap(",", True, "")
-    punctuation = _MARKUP.sub("", strip_marks(gap))
+    punctuation = _MARKUP.sub("", strip_marks(FOOTNOTE.sub("", gap)))
     blank = re.search(r"\s", punctuation)
     if blank is None:
         opening = _OPENING.search(punctuation)

@@ -26,7 +26,7 @@ def strip_markdown(aligned: AlignedText, code_blocks: CodeBlocks = "announce", l
         aligned = aligned.sub(_TABLE_LINE, "").sub(_ROW_START, HARD_BREAK).sub(_ROW_END, "")
         aligned = aligned.sub(_CELL if table else _SPACED_BAR, ", ")
     if "[" in aligned.text:
-        aligned = aligned.keep_group(_LINK, "text").sub(_FOOTNOTE, "")
+        aligned = aligned.keep_group(_LINK, "text").sub(FOOTNOTE, "")
     if "【" in aligned.text:
         aligned = aligned.sub(_CITATION, "")
     aligned = aligned.sub(_QUOTE, "").sub(_EMPTY_HEADING, "").sub(_HEADING, lambda match: {"sign": "\n", "end": "\n\n"})
@@ -56,7 +56,7 @@ _LINK = re.compile(
     r'[^()\s]{1,1000}(?:\([^()\s]{0,200}\)[^()\s]{0,200})?(?:[ \t]"[^"\n]{0,200}")?\)'
 )
 _CITATION = re.compile("【[^【】\n]{0,40}†[^【】\n]{0,80}】")  # as some assistants mark their sources
-_FOOTNOTE = re.compile(r"\[\^[\w-]{1,30}\]:?")
+FOOTNOTE = re.compile(r"\[\^[\w-]{1,30}\]:?")
 _EMPTY_HEADING = re.compile(r"(?m)^ {0,3}#{1,6}[ \t]*+$")
 _QUOTE = re.compile(r"(?m)^[ \t]*+(?:>[ \t]*+)++")
 _HEADING = re.compile(r"(?m)^(?P<sign> {0,3}#{1,6}[ \t]++)[^\n]*+(?P<end>\n?)")
