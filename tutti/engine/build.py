@@ -107,9 +107,8 @@ def open_engine(
     `g2p_processes`: how many prepare texts; 0: one in the server, else a thread of this process.
     """
     fetch_repositories(settings)
-    choices = choose_checkpoints(settings)
-    if model is not None:
-        choices = only_checkpoint(choices, model, settings)
+    served = choose_checkpoints(settings)
+    choices = served if model is None else only_checkpoint(served, model, settings)
     with show_progress() as bars:
         files = files_of(choices.values())
         Store(settings.home).ensure(files, sources=sources(offline=settings.offline), progress=bars)
@@ -123,7 +122,7 @@ def open_engine(
     first, second = upgrade_choices(choices, compile, kernels_ready=marker.exists())
     workers = [_worker(settings, first, second, index, progress, for_server=for_server) for index in indices]
     voices = open_voices(settings)
-    log_folders(settings, voices)
+    log_folders(settings, served, voices)
     costs = cost_file(settings, first) if for_server else None
     frontend = make_frontend(settings, g2p_processes or int(for_server))
     engine = assemble(workers, first, voices, frontend, settings, capped=for_server, cost_file=costs)

@@ -128,14 +128,13 @@ def folder_of(name: str, source: str, settings: "Settings") -> CheckpointFolder 
     return read_folder(path, name, card.language if card else None)
 
 
-def log_folders(settings: "Settings", voices: Voices) -> None:
+def log_folders(settings: "Settings", served: Mapping[str, Choice], voices: Voices) -> None:
     """Log what each of them is, and what of it cannot be used here."""
-    choices = choose_checkpoints(settings)
     for name, folder in checkpoint_folders(settings).items():
         language = folder.language or "not read here, so texts are read as en-us"
         log.info(
             "model %s: weights=%s licence=%s voices=%d vocoder=%s missing_symbols=%d language=%s",
-            name, folder.weights, folder.licence or "unknown", len(voices.of_model(name)), choices[name].vocoder,
+            name, folder.weights, folder.licence or "unknown", len(voices.of_model(name)), served[name].vocoder,
             len(folder.missing), language,
         )  # fmt: skip
         for problem in voices.of_model(name).own.problems().values():
